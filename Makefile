@@ -1,0 +1,40 @@
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+help: ## list these commands
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## the environment alone, in .venv
+
+$(STAMP): pyproject.toml constraints.txt scripts/setup
+	@scripts/setup
+
+java: ## make sure of Java 17 or newer
+	@scripts/java
+
+demo: setup java ## a small lake from start to answer
+	@$(BIN)/windrow demo
+
+test: setup java ## every suite at its small size
+	@$(BIN)/pytest -n 2 --dist loadgroup -m "not long"
+
+test-long: setup java ## the large sizes, once and before a release
+	@$(BIN)/pytest -m long
+
+check: setup ## style, types, import levels, public names, the built wheel
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/pytest -q tests/test_house.py tests/test_public_names.py tests/test_wheel.py
+
+format: setup ## bring the source into shape
+	@$(BIN)/ruff check --fix
+	@$(BIN)/ruff format
+
+bench: setup java ## every benchmark, with its peers, at full size
+	@for name in $$($(BIN)/python -m benchmarks); do $(BIN)/python -m benchmarks.$$name || exit 1; done
+
+.PHONY: help setup java demo test test-long check format bench

@@ -1,0 +1,105 @@
+"""SQL on DuckDB: every table of the lake that a query names becomes a view over its visible splits."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from windrow.errors import InvalidInput, NotFound
+from windrow.storage import LocalStore, Store
+
+__all__ = ["Answer", "DuckDBEngine", "Relation"]
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """What a name in a query stands for: the columns of a table and the keys of its visible splits."""
+
+    columns: pa.Schema
+    keys: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to a query, held as Arrow."""
+
+    table: pa.Table
+
+    def arrow(self) -> pa.Table:
+        """Return the answer as an Arrow table."""
+        return self.table
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Return one dictionary for each row."""
+        rows: list[dict[str, Any]] = self.table.to_pylist()
+        return rows
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.table.__arrow_c_stream__(requested_schema)
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+
+class DuckDBEngine:
+    """A kept connection; queries run one at a time."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._connection = duckdb.connect(":memory:")
+        self._connection.execute("SET TimeZone = 'UTC'")
+
+    def sql(self, query: str, tables: Mapping[str, Callable[[], Relation]]) -> Answer:
+        """Answer one query; every table of which the name is a word of the query can be named in it."""
+        words = {word.lower() for word in re.findall(r"\w+", query)}
+        with self._lock, self._connection.cursor() as cursor:
+            for name, relation in tables.items():
+                if name.lower() in words:
+                    self._bind(cursor, name, relation())
+            try:
+                return Answer(cursor.sql(query).to_arrow_table())
+            except duckdb.CatalogException as error:
+                known = ", ".join(tables) or "none yet"
+                raise NotFound(f"the query names what is not there: {error} Tables of the lake: {known}") from error
+            except duckdb.Error as error:
+                raise InvalidInput(f"the query failed: {error}") from error
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def _bind(self, cursor: duckdb.DuckDBPyConnection, name: str, relation: Relation) -> None:
+        cursor.register(_EMPTY, relation.columns.empty_table())
+        view = f'CREATE OR REPLACE TEMP VIEW "{name}" AS SELECT * FROM {_EMPTY}'
+        if relation.keys and isinstance(self._store, LocalStore):
+            files = ", ".join(_quoted(str(self._store.path(key))) for key in relation.keys)
+            names = ", ".join(f'"{column}"' for column in relation.columns.names)
+            view = (
+                f'CREATE OR REPLACE TEMP VIEW "{name}" AS SELECT {names} FROM '
+                f"read_parquet([{files}], union_by_name = true, hive_partitioning = false)"
+            )
+        elif relation.keys:
+            cursor.register(f"windrow_{name}", self._fetched(relation))
+            view = f'CREATE OR REPLACE TEMP VIEW "{name}" AS SELECT * FROM "windrow_{name}"'
+        cursor.execute(view)
+
+    def _fetched(self, relation: Relation) -> pa.Table:
+        """Read splits that DuckDB cannot reach by a path."""
+        parts = [pq.read_table(pa.BufferReader(self._store.get(key))) for key in relation.keys]
+        plain = [part.replace_schema_metadata(None) for part in parts]
+        return pa.concat_tables(plain, promote_options="default").select(relation.columns.names)
+
+
+_EMPTY = "windrow_empty"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,61 @@
+"""The steps of ingest over Arrow tables: pure, so that any runner can run them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.errors import InvalidInput
+from windrow.model.points import check_point_schema, tag_columns
+from windrow.model.settings import TableSettings
+from windrow.model.timeseries import TIMESERIES_ID, partition_ids, timeseries_ids
+from windrow.model.window import Window, window_starts
+
+__all__ = ["add_timeseries_id", "check_rows", "cut", "written_schema"]
+
+
+def check_rows(schema: pa.Schema, settings: TableSettings) -> None:
+    """Refuse rows that cannot be points of the table."""
+    check_point_schema(
+        schema, signal=settings.signal, timestamp=settings.timestamp, timestamp_unit=settings.timestamp_unit
+    )
+    missing = [name for name in settings.partition_by if name not in schema.names]
+    if missing:
+        raise InvalidInput(
+            f"the rows lack the tenant column {missing[0]!r} that the table is partitioned by; add it, or change "
+            "partition_by if the name is wrong"
+        )
+
+
+def written_schema(schema: pa.Schema, settings: TableSettings) -> pa.Schema:
+    """Return the columns that a split of these rows will have: text tags and the series id, where it is asked for."""
+    if _wants_series(settings) and TIMESERIES_ID not in schema.names:
+        return schema.append(pa.field(TIMESERIES_ID, pa.int64()))
+    return schema
+
+
+def add_timeseries_id(rows: pa.Table, settings: TableSettings) -> pa.Table:
+    """Add the series id when the sort schema names it and the rows do not bring their own."""
+    if not _wants_series(settings) or TIMESERIES_ID in rows.column_names:
+        return rows
+    tags = tag_columns(rows.schema, declared=settings.tags, timestamp=settings.timestamp, signal=settings.signal)
+    return rows.append_column(TIMESERIES_ID, timeseries_ids(rows, tags=tags))
+
+
+def cut(rows: pa.Table, settings: TableSettings) -> Iterator[tuple[int, Window, pa.Table]]:
+    """Yield the rows of each tenant and window apart; rows without a timestamp go to the overflow window."""
+    starts, is_null = window_starts(rows[settings.timestamp], settings.window, unit=settings.timestamp_unit)
+    tenants = partition_ids(rows, settings.partition_by)
+    order = np.lexsort((starts, is_null, tenants))
+    keys = np.stack([tenants[order], is_null[order].astype(np.int64), starts[order]])
+    edges = np.flatnonzero(np.any(np.diff(keys, axis=1), axis=0)) + 1
+    for place in np.split(order, edges) if len(order) else ():
+        first = place[0]
+        window = Window.overflow_of(settings.window) if is_null[first] else Window(int(starts[first]), settings.window)
+        yield int(tenants[first]), window, rows.take(pa.array(np.sort(place)))
+
+
+def _wants_series(settings: TableSettings) -> bool:
+    return TIMESERIES_ID in settings.sort.column_names

@@ -1,0 +1,59 @@
+"""The work of one task: take batches of rows, write one split for each tenant and window among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from windrow.ingest.steps import add_timeseries_id, cut
+from windrow.model.scope import CompactionScope
+from windrow.model.settings import TableSettings
+from windrow.model.split import SplitMetadata
+from windrow.model.window import Window
+from windrow.splits.writer import SplitName, write_split
+from windrow.storage import Store, open_store
+
+__all__ = ["WriteTask"]
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTask:
+    """What every task of a run knows; plain values, so that it travels to any worker."""
+
+    lake_url: str
+    table: str
+    table_id: str
+    settings: TableSettings
+    commit_id: str
+    commit_attempt: int
+    source_id: str
+    schema_epoch: int
+    arrived_at: int
+    field_ids: Mapping[str, int]
+    store_options: Mapping[str, str] = field(default_factory=dict)
+
+    def run(self, batches: Iterable[pa.RecordBatch], task_attempt: int) -> Iterator[SplitMetadata]:
+        """Write the rows of this task and yield the splits that came of them."""
+        held = [batch for batch in batches if batch.num_rows]
+        if not held:
+            return
+        rows = pa.Table.from_batches(held)
+        store = open_store(self.lake_url, options=self.store_options)
+        rows = add_timeseries_id(rows, self.settings)
+        for number, (partition_id, window, part) in enumerate(cut(rows, self.settings)):
+            yield self._write(store, partition_id, window, part, f"{task_attempt}-{number}")
+
+    def _write(self, store: Store, partition_id: int, window: Window, part: pa.Table, suffix: str) -> SplitMetadata:
+        scope = CompactionScope(
+            index_uid=self.table_id,
+            source_id=self.source_id,
+            partition_id=partition_id,
+            doc_mapping_uid=self.schema_epoch,
+            sort_schema=self.settings.sort.canonical(),
+            window_duration=self.settings.window,
+        )
+        split_id = f"{self.commit_id}-{self.commit_attempt}-{suffix}"
+        name = SplitName(self.table, split_id, self.commit_id, self.arrived_at)
+        return write_split(store, part, self.settings, scope, window, name, self.field_ids)

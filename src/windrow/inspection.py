@@ -1,0 +1,219 @@
+"""Read-only views of a table: what it is made of, as rows that print, turn into plain values and export Arrow."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from windrow.metastore import Metastore, TableRecord, WindowSummary
+from windrow.model.rows import Rows
+from windrow.model.split import SplitMetadata
+from windrow.model.window import Window
+
+__all__ = [
+    "ColumnRow",
+    "CommitRow",
+    "Inspect",
+    "SplitRow",
+    "TableDescription",
+    "TableRow",
+    "WindowRow",
+    "describe",
+    "tables_as_rows",
+]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowRow:
+    """A window and how many splits it is made of."""
+
+    window: str
+    start: int | None
+    seconds: int | None
+    splits: int
+    rows: int
+    size_bytes: int
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class SplitRow:
+    """A split, shortly."""
+
+    split_id: str
+    window: str
+    rows: int
+    size_bytes: int
+    generation: int
+    first: str | None
+    last: str | None
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRow:
+    """A commit, open or ended."""
+
+    commit_id: str
+    kind: str
+    state: str
+    version: int | None
+    opened_at: str
+    added: int
+    removed: int
+    rows_added: int
+    rows_removed: int
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRow:
+    """A column, its Arrow type and its Parquet field id."""
+
+    name: str
+    type: str
+    field_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """A table of a lake, shortly."""
+
+    name: str
+    version: int
+    sort: str
+    window_seconds: int
+    created_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableDescription:
+    """What a table is and how much it holds at a version."""
+
+    name: str
+    table_id: str
+    version: int
+    created_at: str
+    settings: dict[str, Any]
+    columns: list[dict[str, Any]]
+    windows: int
+    splits: int
+    rows: int
+    size_bytes: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Inspect:
+    """The views of one table at one version."""
+
+    metastore: Metastore
+    table_id: str
+    version: int
+
+    def windows(self) -> Rows[WindowRow]:
+        """Return the windows in order of time, with counts."""
+        return Rows(WindowRow, tuple(map(_window_row, self.metastore.windows(self.table_id, self.version))))
+
+    def splits(self) -> Rows[SplitRow]:
+        """Return the visible splits, ordered by window."""
+        pages = self.metastore.splits(self.table_id, self.version)
+        return Rows(SplitRow, tuple(_split_row(split) for page in pages for split in page))
+
+    def commits(self, limit: int | None = None) -> Rows[CommitRow]:
+        """Return the commits, newest first."""
+        records = self.metastore.commits(self.table_id, limit=limit)
+        return Rows(
+            CommitRow,
+            tuple(
+                CommitRow(
+                    commit_id=each.commit_id,
+                    kind=str(each.kind),
+                    state=str(each.state),
+                    version=each.version,
+                    opened_at=iso_time(each.opened_at),
+                    added=each.added,
+                    removed=each.removed,
+                    rows_added=each.rows_added,
+                    rows_removed=each.rows_removed,
+                )
+                for each in records
+            ),
+        )
+
+    def columns(self) -> Rows[ColumnRow]:
+        """Return the columns, in order of their field ids."""
+        columns = self.metastore.columns(self.table_id, self.version)
+        return Rows(ColumnRow, tuple(ColumnRow(each.name, str(each.type), each.field_id) for each in columns))
+
+
+def describe(metastore: Metastore, record: TableRecord, version: int) -> TableDescription:
+    """Return what a table is and how much it holds."""
+    inspect = Inspect(metastore, record.table_id, version)
+    windows = inspect.windows()
+    return TableDescription(
+        name=record.name,
+        table_id=record.table_id,
+        version=version,
+        created_at=iso_time(record.created_at),
+        settings=record.settings.to_dict(),
+        columns=inspect.columns().to_dict(),
+        windows=len(windows),
+        splits=sum(row.splits for row in windows),
+        rows=sum(row.rows for row in windows),
+        size_bytes=sum(row.size_bytes for row in windows),
+    )
+
+
+def tables_as_rows(records: list[TableRecord]) -> Rows[TableRow]:
+    """Return the tables of a lake, shortly."""
+    return Rows(
+        TableRow,
+        tuple(
+            TableRow(each.name, each.version, str(each.settings.sort), each.settings.window, iso_time(each.created_at))
+            for each in records
+        ),
+    )
+
+
+def iso_time(microseconds: int) -> str:
+    """Return a moment as people read it, in UTC; as a number where the calendar ends."""
+    try:
+        return (_EPOCH + timedelta(microseconds=microseconds)).isoformat()
+    except OverflowError:
+        return f"{microseconds} us"
+
+
+def _window_text(window: Window | None) -> str:
+    return "none (registered)" if window is None else str(window)
+
+
+def _window_row(summary: WindowSummary) -> WindowRow:
+    window = summary.window
+    return WindowRow(
+        window=_window_text(window),
+        start=None if window is None or window.overflow else window.start,
+        seconds=None if window is None else window.duration,
+        splits=summary.splits,
+        rows=summary.rows,
+        size_bytes=summary.size_bytes,
+        generation=summary.generation,
+    )
+
+
+def _split_row(split: SplitMetadata) -> SplitRow:
+    return SplitRow(
+        split_id=split.split_id,
+        window=_window_text(split.window),
+        rows=split.row_count,
+        size_bytes=split.size_bytes,
+        generation=split.generation,
+        first=None if split.time_min is None else iso_time(split.time_min),
+        last=None if split.time_max is None else iso_time(split.time_max),
+        key=split.key,
+    )

@@ -1,0 +1,185 @@
+"""Which tables there are, their settings and their columns."""
+
+from __future__ import annotations
+
+import base64
+from collections import Counter
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+import pyarrow as pa
+from sqlalchemy import ColumnElement, Connection, Row, Select, func, insert, select, update
+
+from windrow.errors import AlreadyExists, InvalidInput, NotFound
+from windrow.metastore.database import Database
+from windrow.metastore.guards import check_id
+from windrow.metastore.records import TableColumn, TableRecord, table_of
+from windrow.metastore.schema import columns, tables
+from windrow.model.ids import check_name
+from windrow.model.settings import TableSettings
+
+__all__ = ["Catalog"]
+
+
+class Catalog:
+    """The tables of a metastore: the part that the other parts build on."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self._keys: dict[str, int] = {}
+
+    def create_table(self, name: str, settings: TableSettings, *, table_id: str) -> TableRecord:
+        """Create an empty table at version 0, or raise AlreadyExists."""
+        problem = check_name(name)
+        if problem:
+            raise InvalidInput(problem)
+        check_id("table", table_id)
+        values = {
+            "table_id": table_id,
+            "name": name,
+            "settings": settings.to_json(),
+            "version": 0,
+            "oldest_version": 0,
+            "schema_epoch": 0,
+        }
+        with self.database.writing() as connection:
+            self.database.one_at_a_time(connection)
+            _refuse_same_folder(connection, name)
+            with self.database.refusing_twins(f"the table id {table_id} is taken; give every table an id of its own"):
+                connection.execute(insert(tables).values(created_at=self.database.now(connection), **values))
+            return table_of(_row(connection, tables.c.table_id == table_id))
+
+    def table(self, name: str) -> TableRecord:
+        """Return a table by name, or raise NotFound with the nearest name."""
+        with self.database.reading() as connection:
+            row = connection.execute(select(tables).where(tables.c.name == name)).one_or_none()
+            if row is not None:
+                return table_of(row)
+            names = connection.execute(select(tables.c.name).order_by(tables.c.name)).scalars().all()
+        near = get_close_matches(name, names, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names) or 'none yet'}"
+        raise NotFound(f"there is no table {name!r}; {hint}")
+
+    def tables(self) -> list[TableRecord]:
+        """Return all tables, by name."""
+        with self.database.reading() as connection:
+            return [table_of(row) for row in connection.execute(select(tables).order_by(tables.c.name))]
+
+    def change_settings(self, table_id: str, settings: TableSettings) -> TableRecord:
+        """Replace the settings of a table; splits that exist keep what they were written with."""
+        with self.database.writing() as connection:
+            key = self.table_key(connection, table_id)
+            connection.execute(update(tables).where(tables.c.table_key == key).values(settings=settings.to_json()))
+            return table_of(_row(connection, tables.c.table_key == key))
+
+    def reserve_columns(self, table_id: str, schema: pa.Schema) -> dict[str, int]:
+        """Give every column of a batch its field id, before files are written.
+
+        A column becomes part of the table only when a commit that names it is published. The same column with another
+        type is refused.
+        """
+        with self.database.writing() as connection:
+            key = self.table_key(connection, table_id)
+            epoch = self.held(connection, key).schema_epoch
+            known = {row.name: row for row in connection.execute(_columns_of(key, epoch))}
+            _refuse_conflicts(schema, known)
+            new = [field for field in schema if field.name not in known]
+            following = 1 + max((row.field_id for row in known.values()), default=0)
+            added = {field.name: following + place for place, field in enumerate(new)}
+            if added:
+                rows = [
+                    {
+                        "table_key": key,
+                        "schema_epoch": epoch,
+                        "name": field.name,
+                        "field_id": added[field.name],
+                        "type": str(field.type),
+                        "arrow": _type_to_text(field.type),
+                    }
+                    for field in new
+                ]
+                connection.execute(insert(columns), rows)
+            ids = added | {name: row.field_id for name, row in known.items()}
+            return {name: ids[name] for name in schema.names}
+
+    def columns(self, table_id: str, version: int | None = None) -> tuple[TableColumn, ...]:
+        """Return the columns that published splits hold at a version (the newest by default), by field id."""
+        with self.database.reading() as connection:
+            key = self.table_key(connection, table_id)
+            epoch = _row(connection, tables.c.table_key == key).schema_epoch
+            query = _columns_of(key, epoch).where(columns.c.since_version.is_not(None))
+            if version is not None:
+                query = query.where(columns.c.since_version <= version)
+            return tuple(
+                TableColumn(row.name, _type_from_text(row.arrow), row.field_id) for row in connection.execute(query)
+            )
+
+    def publish_columns(self, connection: Connection, table: Row[Any], names: Collection[str], version: int) -> None:
+        """Mark reserved columns as part of the table from a version on."""
+        if not names:
+            return
+        mine = (columns.c.table_key == table.table_key, columns.c.schema_epoch == table.schema_epoch)
+        named = (*mine, columns.c.name.in_(names))
+        missing = set(names).difference(connection.execute(select(columns.c.name).where(*named)).scalars())
+        if missing:
+            raise InvalidInput(
+                f"column {min(missing)!r} has no field id; reserve the columns of a batch before publishing"
+            )
+        unseen = update(columns).where(*named, columns.c.since_version.is_(None))
+        connection.execute(unseen.values(since_version=version))
+
+    def held(self, connection: Connection, key: int) -> Row[Any]:
+        """Return a table's row and keep it: what goes through here happens one after the other for a table."""
+        return connection.execute(select(tables).where(tables.c.table_key == key).with_for_update()).one()
+
+    def table_key(self, connection: Connection, table_id: str) -> int:
+        """Return the short key of a table; keys never change, so they are remembered."""
+        if table_id not in self._keys:
+            self._keys[table_id] = _row(connection, tables.c.table_id == table_id).table_key
+        return self._keys[table_id]
+
+
+def _refuse_same_folder(connection: Connection, name: str) -> None:
+    """Names that differ by case alone would share a folder on some file systems."""
+    same = select(tables.c.name).where(func.lower(tables.c.name) == name.lower())
+    taken = connection.execute(same).scalars().first()
+    if taken == name:
+        raise AlreadyExists(f"the table {name!r} exists already; open it or choose another name")
+    if taken is not None:
+        raise AlreadyExists(
+            f"the table {taken!r} exists already and differs from {name!r} by case alone; choose another name"
+        )
+
+
+def _row(connection: Connection, condition: ColumnElement[bool]) -> Row[Any]:
+    row = connection.execute(select(tables).where(condition)).one_or_none()
+    if row is None:
+        raise NotFound("there is no such table in the metastore; it was dropped, or belongs to another lake")
+    return row
+
+
+def _columns_of(key: int, epoch: int) -> Select[Any]:
+    mine = (columns.c.table_key == key, columns.c.schema_epoch == epoch)
+    return select(columns).where(*mine).order_by(columns.c.field_id)
+
+
+def _refuse_conflicts(schema: pa.Schema, known: Mapping[str, Row[Any]]) -> None:
+    name, count = Counter(schema.names).most_common(1)[0] if schema.names else ("", 0)
+    if count > 1:
+        raise InvalidInput(f"column {name!r} is in the data {count} times; give every column a name of its own")
+    for field in schema:
+        row = known.get(field.name)
+        if row is not None and row.type != str(field.type):
+            raise InvalidInput(
+                f"column {field.name!r} is {row.type} in the table and {field.type} in the data; "
+                "cast the data to the table's type or write another column"
+            )
+
+
+def _type_to_text(data_type: pa.DataType) -> str:
+    return base64.b64encode(pa.schema([pa.field("", data_type)]).serialize().to_pybytes()).decode("ascii")
+
+
+def _type_from_text(text: str) -> pa.DataType:
+    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text))).field(0).type

@@ -1,0 +1,367 @@
+"""Commits: opened under a lease, published in one transaction, read back when the answer was lost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, insert, select, text, update
+
+from windrow.errors import CommitUnknown, Conflict, InvalidInput, LeaseExpired, MetastoreError, NotFound, Outcome
+from windrow.metastore import guards
+from windrow.metastore.catalog import Catalog
+from windrow.metastore.database import Database
+from windrow.metastore.records import (
+    Checkpoint,
+    CommitKind,
+    CommitRecord,
+    CommitState,
+    Published,
+    commit_of,
+    split_row,
+)
+from windrow.metastore.schema import checkpoints, commits, splits, tables
+from windrow.metastore.scopes import ScopeKeys
+from windrow.model.scope import CompactionScope
+from windrow.model.split import SplitMetadata
+
+__all__ = ["PUBLISH_STEPS", "Commits"]
+
+PUBLISH_STEPS = ("begun", "checked", "replaced", "added", "versioned", "committing", "committed")
+"""The named points of a publish, in order; `at_step` is called at each with its name."""
+
+_READ_BACK_WAITS = (0.0, 0.2, 1.0, 3.0)
+
+Step = Callable[[str], None]
+
+
+class Commits(Catalog):
+    """The commits of a metastore."""
+
+    def __init__(self, database: Database, *, at_step: Step, sleep: Callable[[float], None]) -> None:
+        super().__init__(database)
+        self._at_step = at_step
+        self._sleep = sleep
+        self._scope_keys = ScopeKeys()
+
+    def open_commit(self, table_id: str, kind: CommitKind, *, commit_id: str, lease: float) -> CommitRecord:
+        """Open a commit before anything is written; `lease` is in seconds and is kept alive by `heartbeat`.
+
+        The same id again takes the commit over from an attempt that was lost: the earlier attempt can no longer
+        publish. A published commit is returned as it is.
+        """
+        guards.check_id("commit", commit_id)
+        with self.database.writing() as connection:
+            key = self.table_key(connection, table_id)
+            self.held(connection, key)
+            now = self.database.now(connection)
+            expires = now + guards.microseconds("lease", lease)
+            row = _commit_row(connection, commit_id)
+            if row is None:
+                connection.execute(insert(commits).values(_new_commit(commit_id, key, kind, now, expires)))
+            elif row.table_key != key or row.kind != kind:
+                raise Conflict(f"commit {commit_id} belongs to another table or is of kind {row.kind}; use a new id")
+            elif row.state != CommitState.PUBLISHED:
+                connection.execute(
+                    _update(commit_id).values(
+                        state=CommitState.OPEN, attempt=row.attempt + 1, opened_at=now, lease_expires_at=expires
+                    )
+                )
+            return commit_of(_required(_commit_row(connection, commit_id), commit_id), table_id)
+
+    def heartbeat(self, commit_id: str, *, attempt: int = 1, lease: float) -> CommitRecord:
+        """Prolong the lease of an open commit to `lease` seconds from now; LeaseExpired when it ran out already."""
+        with self.database.writing() as connection:
+            row = _required(_commit_row(connection, commit_id), commit_id)
+            now = self.database.now(connection)
+            _check_lease(row, attempt, now)
+            connection.execute(_update(commit_id).values(lease_expires_at=now + guards.microseconds("lease", lease)))
+            return self._record(connection, commit_id)
+
+    def abort(self, commit_id: str, *, attempt: int | None = None) -> None:
+        """Give a commit up; its files become orphans. A published commit cannot be given up.
+
+        With `attempt`, only that attempt is given up: one that was taken over must not end its successor.
+        """
+        with self.database.writing() as connection:
+            row = _required(_commit_row(connection, commit_id), commit_id)
+            if attempt is not None:
+                _check_attempt(row, attempt)
+            if row.state == CommitState.PUBLISHED:
+                raise Conflict(
+                    f"commit {commit_id} is published as version {row.version} and cannot be aborted",
+                    retryable=False,
+                    outcome=Outcome.COMMITTED,
+                )
+            connection.execute(_update(commit_id).values(state=CommitState.ABORTED))
+
+    def commit(self, commit_id: str) -> CommitRecord:
+        """Read a commit back by its id.
+
+        PostgreSQL waits for a transaction that is still changing it: one whose client lost the connection may yet end.
+        """
+        with self.database.reading() as connection:
+            return self._record(connection, commit_id)
+
+    def commits(self, table_id: str, *, limit: int | None = None) -> Iterator[CommitRecord]:
+        """Yield the commits of a table, newest first."""
+        with self.database.reading() as connection:
+            key = self.table_key(connection, table_id)
+            query = select(commits).where(commits.c.table_key == key)
+            query = query.order_by(commits.c.opened_at.desc(), commits.c.commit_id.desc()).limit(limit)
+            rows = connection.execute(query).all()
+        for row in rows:
+            yield commit_of(row, table_id)
+
+    def checkpoint(self, table_id: str, source_id: str) -> str | None:
+        """Return how far a source has been published into a table."""
+        with self.database.reading() as connection:
+            return _position(connection, self.table_key(connection, table_id), source_id)
+
+    def publish(
+        self,
+        commit_id: str,
+        *,
+        attempt: int = 1,
+        add: Sequence[SplitMetadata] = (),
+        replace: Collection[str] = (),
+        checkpoint: Checkpoint | None = None,
+        columns: Collection[str] = (),
+        summary: Mapping[str, Any] | None = None,
+    ) -> Published:
+        """Make a commit visible: all of it as one new version, or nothing.
+
+        The lease must be held by this attempt, every replaced split must still be visible, every added one must be
+        new and keep the invariants, and the checkpoint must continue where the source stands. The same commit id
+        again changes nothing and returns the first result. When the connection is lost, the outcome is read back.
+        """
+        surely_open = False
+        try:
+            with self.database.writing() as connection:
+                row = self._locked(connection, commit_id)
+                if row.state == CommitState.PUBLISHED:
+                    return _published(row)
+                surely_open = True
+                result = self._apply(connection, row, attempt, add, replace, checkpoint, columns, summary or {})
+                self._at_step("committing")
+                surely_open = False
+        except MetastoreError as error:
+            if surely_open:
+                raise _not_committed(error) from error
+            return self._read_back(commit_id, error)
+        self._at_step("committed")
+        return result
+
+    def _apply(
+        self,
+        connection: Connection,
+        row: Row[Any],
+        attempt: int,
+        add: Sequence[SplitMetadata],
+        replace: Collection[str],
+        checkpoint: Checkpoint | None,
+        columns: Collection[str],
+        summary: Mapping[str, Any],
+    ) -> Published:
+        self._at_step("begun")
+        now = self.database.now(connection)
+        _check_lease(row, attempt, now)
+        key = row.table_key
+        table = connection.execute(select(tables).where(tables.c.table_key == key)).one()
+        guards.check_added(row.commit_id, add)
+        guards.check_replaced(add, replace)
+        guards.check_table(add, table.table_id)
+        _move_checkpoint(connection, key, row.commit_id, checkpoint)
+        self._at_step("checked")
+        version = table.version + 1
+        removed = self._remove(connection, key, version, replace)
+        self._at_step("replaced")
+        keys = self._scope_keys.of(connection, key, {split.scope for split in add})
+        self._insert(connection, key, version, add, keys)
+        guards.check_conserved(CommitKind(row.kind), add, keys, removed)
+        self._at_step("added")
+        self.publish_columns(connection, table, columns, version)
+        rows_added, rows_removed = (sum(split.row_count for split in group) for group in (add, removed))
+        result = Published(row.commit_id, version, len(add), len(removed), rows_added, rows_removed)
+        connection.execute(update(tables).where(tables.c.table_key == key).values(version=version))
+        _record_published(connection, result, now, summary)
+        self._at_step("versioned")
+        return result
+
+    def _locked(self, connection: Connection, commit_id: str) -> Row[Any]:
+        """Return the commit's row, holding the table: publishes of one table happen one after the other."""
+        row = _required(_commit_row(connection, commit_id, lock=False), commit_id)
+        self.held(connection, row.table_key)
+        return _required(_commit_row(connection, commit_id), commit_id)
+
+    def _remove(self, connection: Connection, key: int, version: int, replace: Collection[str]) -> Sequence[Row[Any]]:
+        if not replace:
+            return ()
+        ids, value = _id_list(self.database, replace)
+        statement = text(
+            "UPDATE windrow_splits SET removed_version = :version "
+            f"WHERE split_id IN ({ids}) AND table_key = :key AND removed_version IS NULL "
+            "RETURNING split_id, scope_key, window_kind, window_start, row_count"
+        )
+        removed = connection.execute(statement, {"version": version, "key": key, "ids": value}).all()
+        if len(removed) != len(replace):
+            gone = sorted(set(replace) - {row.split_id for row in removed})
+            raise Conflict(
+                f"{len(gone)} of {len(replace)} splits to replace are no longer visible (the first: {gone[0]}); "
+                "another commit replaced or dropped them. Plan again from the current version"
+            )
+        return removed
+
+    def _insert(
+        self,
+        connection: Connection,
+        key: int,
+        version: int,
+        add: Sequence[SplitMetadata],
+        keys: Mapping[CompactionScope, int],
+    ) -> None:
+        if not add:
+            return
+        rows = [split_row(split, key, keys[split.scope], version) for split in add]
+        inserted = self.database.insert_rows(connection, splits, rows)
+        if inserted != len(add):
+            raise MetastoreError(f"the metastore took {inserted} of {len(add)} splits; nothing was published")
+
+    def _read_back(self, commit_id: str, error: MetastoreError) -> Published:
+        """Find out what became of a publish whose connection failed. The commit's row is locked while it is open."""
+        for wait in _READ_BACK_WAITS:
+            self._sleep(wait)
+            try:
+                record = self.commit(commit_id)
+            except MetastoreError:
+                continue
+            if record.state == CommitState.PUBLISHED:
+                return _published(record)
+            raise _not_committed(error) from error
+        raise CommitUnknown(
+            f"the metastore was lost while it published commit {commit_id}, and did not come back; whether it is "
+            "published is unknown. Read it back when the metastore answers again, and delete nothing until then "
+            f"({error})",
+            commit_id,
+        ) from error
+
+    def _record(self, connection: Connection, commit_id: str) -> CommitRecord:
+        row = _required(_commit_row(connection, commit_id), commit_id)
+        query = select(tables.c.table_id).where(tables.c.table_key == row.table_key)
+        return commit_of(row, connection.execute(query).scalar_one())
+
+
+def _commit_row(connection: Connection, commit_id: str, *, lock: bool = True) -> Row[Any] | None:
+    query = select(commits).where(commits.c.commit_id == commit_id)
+    return connection.execute(query.with_for_update() if lock else query).one_or_none()
+
+
+def _required(row: Row[Any] | None, commit_id: str) -> Row[Any]:
+    if row is None:
+        raise NotFound(f"there is no commit {commit_id}; open it first")
+    return row
+
+
+def _update(commit_id: str) -> Any:
+    return update(commits).where(commits.c.commit_id == commit_id)
+
+
+def _new_commit(commit_id: str, key: int, kind: CommitKind, now: int, expires: int) -> dict[str, Any]:
+    return {
+        "commit_id": commit_id,
+        "table_key": key,
+        "kind": kind,
+        "state": CommitState.OPEN,
+        "attempt": 1,
+        "opened_at": now,
+        "lease_expires_at": expires,
+        "added": 0,
+        "removed": 0,
+        "rows_added": 0,
+        "rows_removed": 0,
+        "summary": "{}",
+    }
+
+
+def _check_attempt(row: Row[Any], attempt: int) -> None:
+    if row.attempt != attempt:
+        raise LeaseExpired(
+            f"commit {row.commit_id} was taken over by attempt {row.attempt}; this is attempt {attempt}, and its work "
+            "is lost"
+        )
+
+
+def _check_lease(row: Row[Any], attempt: int, now: int) -> None:
+    if row.state != CommitState.OPEN:
+        raise LeaseExpired(f"commit {row.commit_id} is {row.state}; start a new one")
+    _check_attempt(row, attempt)
+    if row.lease_expires_at <= now:
+        late = (now - row.lease_expires_at) / 1e6
+        raise LeaseExpired(
+            f"the lease of commit {row.commit_id} ran out {late:.1f} s ago; its files may be collected. Start a new "
+            "commit, with a longer lease or more frequent heartbeats"
+        )
+
+
+def _move_checkpoint(connection: Connection, key: int, commit_id: str, checkpoint: Checkpoint | None) -> None:
+    if checkpoint is None:
+        return
+    position = _position(connection, key, checkpoint.source_id)
+    if position != checkpoint.previous:
+        raise Conflict(
+            f"source {checkpoint.source_id!r} stands at {position!r}, not at {checkpoint.previous!r}; another run "
+            "published in between. Read the checkpoint again and continue from there"
+        )
+    values = {"position": checkpoint.position, "commit_id": commit_id}
+    where = {"table_key": key, "source_id": checkpoint.source_id}
+    if position is None:
+        connection.execute(insert(checkpoints).values(**where, **values))
+    else:
+        conditions = [checkpoints.c[name] == value for name, value in where.items()]
+        connection.execute(update(checkpoints).where(*conditions).values(values))
+
+
+def _position(connection: Connection, key: int, source_id: str) -> str | None:
+    query = select(checkpoints.c.position)
+    query = query.where(checkpoints.c.table_key == key, checkpoints.c.source_id == source_id)
+    return connection.execute(query).scalar_one_or_none()
+
+
+def _record_published(connection: Connection, result: Published, now: int, summary: Mapping[str, Any]) -> None:
+    connection.execute(
+        _update(result.commit_id).values(
+            state=CommitState.PUBLISHED,
+            published_at=now,
+            version=result.version,
+            added=result.added,
+            removed=result.removed,
+            rows_added=result.rows_added,
+            rows_removed=result.rows_removed,
+            summary=_summary_text(summary),
+        )
+    )
+
+
+def _summary_text(summary: Mapping[str, Any]) -> str:
+    try:
+        return json.dumps(dict(summary), ensure_ascii=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"summary: JSON cannot hold it ({error}); use text, numbers, lists and mappings") from error
+
+
+def _not_committed(error: MetastoreError) -> MetastoreError:
+    return MetastoreError(str(error), retryable=error.retryable, outcome=Outcome.NOT_COMMITTED)
+
+
+def _published(row: Row[Any] | CommitRecord) -> Published:
+    if row.version is None:
+        raise InvalidInput(f"commit {row.commit_id} has no version")
+    return Published(row.commit_id, row.version, row.added, row.removed, row.rows_added, row.rows_removed)
+
+
+def _id_list(database: Database, ids: Collection[str]) -> tuple[str, Any]:
+    """Return SQL for any number of ids as one bound value, and that value."""
+    if database.is_sqlite:
+        return "SELECT value FROM json_each(:ids)", json.dumps(list(ids))
+    return "SELECT unnest(CAST(:ids AS text[]))", list(ids)

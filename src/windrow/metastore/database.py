@@ -1,0 +1,274 @@
+"""The database under the metastore: how to reach it, whose it is, and what SQLite and PostgreSQL do differently."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, Table, create_engine, event, inspect, make_url, text
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as NoFreeConnection
+
+from windrow.errors import AlreadyExists, ConfigError, Conflict, Incompatible, InvalidInput, MetastoreError
+from windrow.metastore.filesystem import network_file_system
+from windrow.metastore.migrate import known_revisions, upgrade
+
+__all__ = ["Clock", "Database"]
+
+Clock = Callable[[], int]
+"""Returns the time in microseconds since the epoch."""
+
+_SQLITE_BUSY_SECONDS = 30
+_LOCK_TIMEOUT = "30s"
+_COPY_FROM_ROWS = 50
+_VERSION_TABLE = "windrow_migrations"
+
+
+class Database:
+    """One database, opened and found to be ours (or empty, and then made ours)."""
+
+    def __init__(self, url: str, *, clock: Clock | None = None, create: bool = True) -> None:
+        self.url = _parsed(url)
+        self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        self._clock = clock
+        self.engine = _sqlite_engine(self.url, create=create) if self.is_sqlite else _postgres_engine(self.url)
+        try:
+            self._make_ours(create=create)
+        except BaseException:
+            self.engine.dispose()
+            raise
+
+    @property
+    def place(self) -> str:
+        """The address without its password, for messages."""
+        return self.url.render_as_string(hide_password=True)
+
+    def close(self) -> None:
+        """Give all connections back."""
+        self.engine.dispose()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection for reading, in one transaction."""
+        with self._named_errors(), self.engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction that writes: committed when the block ends, rolled back when it raises.
+
+        SQLite takes its one write lock at the start, so that nothing read in the block can change before it commits.
+        """
+        with (
+            self._named_errors(),
+            self.engine.connect().execution_options(sqlite_begin="BEGIN IMMEDIATE") as connection,
+            connection.begin(),
+        ):
+            yield connection
+
+    @contextmanager
+    def refusing_twins(self, message: str) -> Iterator[None]:
+        """Raise AlreadyExists with the message when the block inserts a row whose name or id is taken."""
+        try:
+            yield
+        except IntegrityError as error:
+            raise AlreadyExists(message) from error
+
+    def one_at_a_time(self, connection: Connection) -> None:
+        """Wait until no other transaction is past this point; on SQLite those that write are alone anyway."""
+        if not self.is_sqlite:
+            connection.execute(text("select pg_advisory_xact_lock(7236828, 1)"))
+
+    def now(self, connection: Connection) -> int:
+        """Return the time by which leases are judged: the server's clock where there is a server."""
+        if self._clock is not None:
+            return self._clock()
+        if self.is_sqlite:
+            return time.time_ns() // 1000
+        seconds = connection.execute(text("select extract(epoch from clock_timestamp()) * 1000000")).scalar_one()
+        return int(seconds)
+
+    def insert_rows(self, connection: Connection, table: Table, rows: Sequence[tuple[Any, ...]]) -> int:
+        """Insert whole rows, given in the order of the table's columns; COPY on PostgreSQL when there are many."""
+        names = ", ".join(column.name for column in table.columns)
+        try:
+            if not self.is_sqlite and len(rows) >= _COPY_FROM_ROWS:
+                return _copy(connection, f"COPY {table.name} ({names}) FROM STDIN", rows)
+            marks = ", ".join(["?" if self.is_sqlite else "%s"] * len(table.columns))
+            statement = f"INSERT INTO {table.name} ({names}) VALUES ({marks})"
+            return connection.exec_driver_sql(statement, list(rows)).rowcount
+        except IntegrityError as error:
+            raise Conflict(f"a row of this commit is in the metastore already: {_first_line(error)}") from error
+
+    @contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (OperationalError, NoFreeConnection) as error:
+            raise MetastoreError(
+                f"the metastore {self.place} did not answer: {_first_line(error)}; check that it runs and can be "
+                "written, then try again",
+                retryable=True,
+            ) from error
+        except (DataError, OverflowError) as error:
+            raise InvalidInput(f"the metastore {self.place} cannot hold a value: {_first_line(error)}") from error
+        except UnicodeEncodeError as error:
+            raise InvalidInput(
+                f"the text {error.object[:60]!r} is not Unicode; the metastore cannot hold it"
+            ) from error
+        except IntegrityError:
+            raise  # what it means depends on what was written
+        except DBAPIError as error:
+            raise MetastoreError(f"the metastore {self.place} refused: {_first_line(error)}") from error
+
+    def _make_ours(self, *, create: bool) -> None:
+        try:
+            with self.engine.connect() as connection:
+                found = set(inspect(connection).get_table_names())
+        except SQLAlchemyError as error:
+            raise self._unreachable(error) from error
+        if _VERSION_TABLE in found and "windrow_identity" in found:
+            self._check_revision()
+        elif found:
+            raise Incompatible(
+                f"the database {self.place} is not a Windrow metastore: it holds the tables "
+                f"{', '.join(sorted(found)[:5])}; give the address of an empty database or of a Windrow metastore"
+            )
+        elif not create:
+            raise Incompatible(f"the database {self.place} is empty; create a lake there first")
+        else:
+            self._upgrade()
+        if self.is_sqlite:
+            self._let_readers_go_on()
+
+    def _let_readers_go_on(self) -> None:
+        """Keep SQLite's write-ahead log, with which nobody waits for a writer; it is a property of the file."""
+        with self._named_errors(), self.engine.connect().execution_options(sqlite_begin=None) as connection:
+            connection.exec_driver_sql("PRAGMA journal_mode=WAL")
+
+    def _check_revision(self) -> None:
+        with self.engine.connect() as connection:
+            revision = connection.execute(text(f"select version_num from {_VERSION_TABLE}")).scalar_one_or_none()
+        known = known_revisions()
+        if revision not in known:
+            raise Incompatible(
+                f"the metastore {self.place} was written by a newer Windrow (its schema is {revision}, this version "
+                f"knows up to {known[-1]}); install a newer Windrow"
+            )
+        if revision != known[-1]:
+            self._upgrade()
+
+    def _upgrade(self) -> None:
+        try:
+            with self.writing() as connection:
+                # Two processes that open an empty database at once: the second waits, then finds it made.
+                self.one_at_a_time(connection)
+                upgrade(connection, _VERSION_TABLE)
+        except MetastoreError as error:
+            raise MetastoreError(
+                f"the metastore {self.place} could not be set up: {error.__cause__ or error}; check that the folder "
+                "or the database can be written by you"
+            ) from error
+
+    def _unreachable(self, error: SQLAlchemyError) -> MetastoreError | Incompatible:
+        if "not a database" in str(error):
+            return Incompatible(f"{self.place} is not an SQLite database; give another path")
+        return MetastoreError(
+            f"the metastore {self.place} cannot be reached: {_first_line(error)}; check the address, that the server "
+            "runs and that you may connect",
+            retryable=True,
+        )
+
+
+def _parsed(url: str) -> URL:
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError) as error:
+        raise ConfigError(_how_to_write_a_url(url)) from error
+    backend = parsed.get_backend_name()
+    if backend == "sqlite":
+        return parsed.set(drivername="sqlite")
+    if backend in ("postgresql", "postgres"):
+        return parsed.set(drivername="postgresql+psycopg")
+    raise ConfigError(_how_to_write_a_url(url))
+
+
+def _how_to_write_a_url(url: str) -> str:
+    start = url.partition("://")[0][:40]
+    return (
+        f"metastore: cannot use the address that starts with {start!r}; write sqlite:///path/to/windrow.db or "
+        "postgresql://user:password@host/database"
+    )
+
+
+def _sqlite_engine(url: URL, *, create: bool) -> Engine:
+    _check_sqlite_path(url, create=create)
+    engine = create_engine(url, connect_args={"timeout": _SQLITE_BUSY_SECONDS})
+    event.listen(engine, "connect", _set_up_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _check_sqlite_path(url: URL, *, create: bool) -> None:
+    if not url.database or url.database == ":memory:":
+        raise ConfigError("metastore: an SQLite metastore must be a file, since every thread has its own connection")
+    if url.query:
+        raise ConfigError(
+            f"metastore: an SQLite address takes no options, found {', '.join(url.query)}; give a path alone"
+        )
+    path = Path(url.database).absolute()
+    if path.exists() or create:
+        kind = network_file_system(path)
+        if kind is not None:
+            raise ConfigError(
+                f"metastore: {path} lies on a network file system ({kind}), where SQLite's locks do not hold; "
+                "put windrow.db on a local disk or use postgresql://"
+            )
+    if not path.exists() and not create:
+        raise ConfigError(f"metastore: there is no file {path}")
+
+
+def _set_up_sqlite(connection: Any, _: Any) -> None:
+    # The driver must not open transactions by itself: `_begin_sqlite` does, and says of which kind.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    for pragma in ("synchronous=FULL", "foreign_keys=ON", "temp_store=MEMORY"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    begin = connection.get_execution_options().get("sqlite_begin", "BEGIN")
+    if begin is not None:
+        connection.exec_driver_sql(begin)
+
+
+def _postgres_engine(url: URL) -> Engine:
+    options = f"-c lock_timeout={_LOCK_TIMEOUT} -c timezone=UTC"
+    return create_engine(url, pool_pre_ping=True, connect_args={"options": options, "connect_timeout": 10})
+
+
+def _copy(connection: Connection, statement: str, rows: Sequence[tuple[Any, ...]]) -> int:
+    """COPY is the driver's own way, so its errors are given the same classes as everywhere else."""
+    import psycopg
+
+    try:
+        with connection.connection.cursor() as cursor:  # type: ignore[attr-defined]
+            with cursor.copy(statement) as copy:
+                for row in rows:
+                    copy.write_row(row)
+            return int(cursor.rowcount)
+    except psycopg.IntegrityError as error:
+        raise IntegrityError(statement, None, error) from error
+    except psycopg.DataError as error:
+        raise DataError(statement, None, error) from error
+    except psycopg.Error as error:
+        raise OperationalError(statement, None, error) from error
+
+
+def _first_line(error: Exception) -> str:
+    return str(getattr(error, "orig", None) or error).strip().splitlines()[0]

@@ -1,0 +1,249 @@
+"""Which splits are visible at a version: listed in pages, summed by window, compared between versions.
+
+Every read goes through a version or a pin. What is no longer kept is the error "snapshot expired", never a shorter
+list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, Select, func, literal, or_, select, tuple_
+
+from windrow.errors import InvalidInput, NotFound, SnapshotExpired
+from windrow.metastore.catalog import Catalog
+from windrow.metastore.records import (
+    Changes,
+    CommitKind,
+    Pin,
+    SplitQuery,
+    WindowKind,
+    WindowSummary,
+    split_of,
+    window_of,
+)
+from windrow.metastore.schema import commits, pins, scopes, splits, tables
+from windrow.metastore.scopes import Scopes, keys_of_scope
+from windrow.model.split import SplitMetadata
+from windrow.model.window import VALID_MINUTES
+from windrow.pruning.zones import may_match
+
+__all__ = ["Listing"]
+
+_PAGE = 1000
+_LONGEST_WINDOW = 60 * max(VALID_MINUTES)
+_EVERYTHING = SplitQuery()
+
+
+class Listing(Catalog):
+    """Reads of the splits of a metastore."""
+
+    _scopes: Scopes
+
+    def version_at(self, table_id: str, timestamp: int) -> int:
+        """Return the version that was the newest at a moment (microseconds)."""
+        with self.database.reading() as connection:
+            key = self.table_key(connection, table_id)
+            query = select(func.max(commits.c.version))
+            query = query.where(commits.c.table_key == key, commits.c.published_at <= timestamp)
+            return connection.execute(query).scalar_one() or 0
+
+    def splits(
+        self,
+        table_id: str,
+        at: int | Pin,
+        query: SplitQuery = _EVERYTHING,
+        *,
+        page_size: int = _PAGE,
+    ) -> Iterator[list[SplitMetadata]]:
+        """Yield the splits that are visible at a version or under a pin, in pages, ordered by window and id.
+
+        Memory is bounded by a page. Each page is a transaction of its own and checks anew that the version is kept.
+        """
+        _check_query(query, table_id, page_size)
+        for lane in _lanes(query):
+            after: tuple[int, str] | None = (lane.first, "")
+            while after is not None:
+                with self.database.reading() as connection:
+                    key = self.table_key(connection, table_id)
+                    version = self._readable(connection, key, at)
+                    rows = connection.execute(_page(key, version, query, lane, after, page_size)).all()
+                    page = [self._split(connection, row, table_id) for row in rows[:page_size]]
+                kept = [split for split in page if _may_match(split, query)]
+                if kept:
+                    yield kept
+                last = rows[page_size - 1] if len(rows) > page_size else None
+                after = None if last is None else (last.window_start, last.split_id)
+
+    def windows(self, table_id: str, at: int | Pin) -> list[WindowSummary]:
+        """Return the windows that hold splits at a version, with counts, in order of time."""
+        with self.database.reading() as connection:
+            key = self.table_key(connection, table_id)
+            version = self._readable(connection, key, at)
+            query = (
+                select(
+                    splits.c.window_kind,
+                    splits.c.window_start,
+                    scopes.c.window_duration,
+                    func.count().label("splits"),
+                    func.sum(splits.c.row_count).label("rows"),
+                    func.sum(splits.c.size_bytes).label("size_bytes"),
+                    func.max(splits.c.generation).label("generation"),
+                )
+                .join(scopes, scopes.c.scope_key == splits.c.scope_key)
+                .where(splits.c.table_key == key, *_visible(version))
+                .group_by(splits.c.window_kind, splits.c.window_start, scopes.c.window_duration)
+                .order_by(splits.c.window_kind, splits.c.window_start, scopes.c.window_duration)
+            )
+            return [_summary(row) for row in connection.execute(query)]
+
+    def changes(self, table_id: str, after: int, upto: int | None = None) -> Iterator[Changes]:
+        """Yield what each version after `after` added and removed, oldest first."""
+        with self.database.reading() as connection:
+            key = self.table_key(connection, table_id)
+            self._readable(connection, key, after)
+            query = select(commits).where(commits.c.table_key == key, commits.c.version > after)
+            if upto is not None:
+                query = query.where(commits.c.version <= upto)
+            published = connection.execute(query.order_by(commits.c.version)).all()
+        for row in published:
+            yield Changes(
+                version=row.version,
+                commit_id=row.commit_id,
+                kind=CommitKind(row.kind),
+                published_at=row.published_at,
+                added=self._changed(table_id, key, splits.c.added_version, row.version, row.added),
+                removed=self._changed(table_id, key, splits.c.removed_version, row.version, row.removed),
+            )
+
+    def _changed(
+        self, table_id: str, key: int, column: ColumnElement[int], version: int, expected: int
+    ) -> tuple[SplitMetadata, ...]:
+        with self.database.reading() as connection:
+            query = select(splits).where(splits.c.table_key == key, column == version).order_by(splits.c.split_id)
+            found = tuple(self._split(connection, row, table_id) for row in connection.execute(query).all())
+        if len(found) != expected:
+            raise SnapshotExpired(
+                f"snapshot expired: {expected - len(found)} splits of version {version} were collected already; "
+                "ask for the changes of newer versions"
+            )
+        return found
+
+    def _readable(self, connection: Connection, key: int, at: int | Pin) -> int:
+        """Return the version to read, or raise when it is unknown or no longer kept."""
+        if isinstance(at, Pin):
+            return self._pinned(connection, key, at)
+        row = connection.execute(
+            select(tables.c.version, tables.c.oldest_version, tables.c.name).where(tables.c.table_key == key)
+        ).one()
+        if at > row.version or at < 0:
+            raise NotFound(f"table {row.name!r} has no version {at}; the newest is {row.version}")
+        if at < row.oldest_version:
+            raise SnapshotExpired(
+                f"snapshot expired: version {at} of table {row.name!r} is no longer kept; the oldest is "
+                f"{row.oldest_version}"
+            )
+        return at
+
+    def _pinned(self, connection: Connection, key: int, pin: Pin) -> int:
+        if self.table_key(connection, pin.table_id) != key:
+            raise InvalidInput(f"the pin of {pin.owner} holds table {pin.table_id}; it says nothing of another table")
+        query = select(pins.c.expires_at).where(pins.c.pin_id == pin.pin_id)
+        expires = connection.execute(query).scalar_one_or_none()
+        if expires is None or expires <= self.database.now(connection):
+            raise SnapshotExpired(
+                f"snapshot expired: the pin of {pin.owner} on version {pin.version} ran out; open the table again, "
+                "and renew the pin while you read"
+            )
+        return pin.version
+
+    def _split(self, connection: Connection, row: Row[Any], table_id: str) -> SplitMetadata:
+        return split_of(row, self._scopes.of(connection, row.scope_key, table_id))
+
+
+@dataclass(frozen=True, slots=True)
+class _Lane:
+    """Windows of one kind that start in a range: their splits lie together in the index, in the order of listings."""
+
+    kind: WindowKind
+    first: int
+    last: int
+
+
+_NO_WINDOW = _Lane(WindowKind.NONE, 0, 0)
+_OVERFLOW = _Lane(WindowKind.OVERFLOW, 0, 0)
+_TIMED = _Lane(WindowKind.TIMED, -(2**63), 2**63 - 1)
+
+
+def _lanes(query: SplitQuery) -> list[_Lane]:
+    lanes = [_NO_WINDOW, _OVERFLOW, _TIMED]
+    if query.time_range is not None:
+        low, high = query.time_range
+        lanes = [_NO_WINDOW, _Lane(WindowKind.TIMED, low // 1_000_000 - _LONGEST_WINDOW, (high - 1) // 1_000_000)]
+    if query.window is None:
+        return lanes
+    kind, start = WindowKind.of(query.window), query.window.start
+    return [_Lane(kind, start, start) for lane in lanes if lane.kind == kind and lane.first <= start <= lane.last]
+
+
+def _check_query(query: SplitQuery, table_id: str, page_size: int) -> None:
+    if page_size < 1:
+        raise InvalidInput(f"page_size: expected 1 or more, found {page_size}")
+    if query.scope is not None and query.scope.index_uid != table_id:
+        raise InvalidInput(f"query: the scope is one of table {query.scope.index_uid}, not of {table_id}")
+
+
+def _visible(version: int) -> tuple[ColumnElement[bool], ...]:
+    # The sum hides the column from planners: by the index on versions they would read every split of the table.
+    added, removed = splits.c.added_version + 0, splits.c.removed_version
+    return added <= version, or_(removed.is_(None), removed > version)
+
+
+def _page(key: int, version: int, query: SplitQuery, lane: _Lane, after: tuple[int, str], size: int) -> Select[Any]:
+    """Return the query for a page, and one row more, which says whether another page follows."""
+    order = (splits.c.window_start, splits.c.split_id)
+    return (
+        select(splits)
+        .where(
+            splits.c.table_key == key,
+            splits.c.window_kind == int(lane.kind),
+            tuple_(*order) > tuple_(*(literal(value) for value in after)),
+            splits.c.window_start <= lane.last,
+            *_visible(version),
+            *_narrowed(key, query),
+        )
+        .order_by(*order)
+        .limit(size + 1)
+    )
+
+
+def _narrowed(key: int, query: SplitQuery) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = []
+    if query.scope is not None:
+        conditions.append(splits.c.scope_key.in_(keys_of_scope(key, query.scope)))
+    if query.window is not None:
+        durations = select(scopes.c.scope_key).where(
+            scopes.c.table_key == key, scopes.c.window_duration == query.window.duration
+        )
+        conditions.append(splits.c.scope_key.in_(durations))
+    if query.time_range is not None:
+        (low, high), first, last = query.time_range, splits.c.time_min, splits.c.time_max
+        # A registered file may not know its times; it may hold any.
+        conditions += [or_(last.is_(None), last >= low), or_(first.is_(None), first < high)]
+    return conditions
+
+
+def _may_match(split: SplitMetadata, query: SplitQuery) -> bool:
+    return query.predicate is None or may_match(query.predicate, split)
+
+
+def _summary(row: Row[Any]) -> WindowSummary:
+    return WindowSummary(
+        window=window_of(row.window_kind, row.window_start, row.window_duration),
+        splits=row.splits,
+        rows=int(row.rows),
+        size_bytes=int(row.size_bytes),
+        generation=row.generation,
+    )

@@ -1,0 +1,107 @@
+"""The contract of a metastore. `windrow.testing.MetastoreTests` proves that an implementation keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from windrow.metastore.records import (
+    Changes,
+    Checkpoint,
+    CommitKind,
+    CommitRecord,
+    Pin,
+    Published,
+    SplitQuery,
+    TableColumn,
+    TableRecord,
+    WindowSummary,
+)
+from windrow.model.settings import TableSettings
+from windrow.model.split import SplitMetadata
+
+__all__ = ["Metastore"]
+
+
+class Metastore(Protocol):
+    """The only authority on which splits are visible at which version of a table."""
+
+    def create_table(self, name: str, settings: TableSettings, *, table_id: str) -> TableRecord:
+        """Create an empty table at version 0, or raise AlreadyExists."""
+
+    def table(self, name: str) -> TableRecord:
+        """Return a table by name, or raise NotFound with the nearest name."""
+
+    def tables(self) -> list[TableRecord]:
+        """Return all tables, by name."""
+
+    def change_settings(self, table_id: str, settings: TableSettings) -> TableRecord:
+        """Replace the settings of a table; splits that exist keep what they were written with."""
+
+    def reserve_columns(self, table_id: str, schema: pa.Schema) -> dict[str, int]:
+        """Give every column of a batch its field id, before files are written."""
+
+    def columns(self, table_id: str, version: int | None = None) -> tuple[TableColumn, ...]:
+        """Return the columns that published splits hold at a version (the newest by default), by field id."""
+
+    def open_commit(self, table_id: str, kind: CommitKind, *, commit_id: str, lease: float) -> CommitRecord:
+        """Open a commit, or take it over from an earlier attempt; a published one is returned as it is."""
+
+    def heartbeat(self, commit_id: str, *, attempt: int = 1, lease: float) -> CommitRecord:
+        """Prolong the lease of an open commit; LeaseExpired when it ran out already."""
+
+    def abort(self, commit_id: str, *, attempt: int | None = None) -> None:
+        """Give a commit up, or one attempt of it; a published one cannot be given up."""
+
+    def commit(self, commit_id: str) -> CommitRecord:
+        """Read a commit back by its id."""
+
+    def commits(self, table_id: str, *, limit: int | None = None) -> Iterator[CommitRecord]:
+        """Yield the commits of a table, newest first."""
+
+    def checkpoint(self, table_id: str, source_id: str) -> str | None:
+        """Return how far a source has been published into a table."""
+
+    def publish(
+        self,
+        commit_id: str,
+        *,
+        attempt: int = 1,
+        add: Sequence[SplitMetadata] = (),
+        replace: Collection[str] = (),
+        checkpoint: Checkpoint | None = None,
+        columns: Collection[str] = (),
+        summary: Mapping[str, Any] | None = None,
+    ) -> Published:
+        """Make a commit visible as one new version, or nothing; the same id again returns the first result."""
+
+    def version_at(self, table_id: str, timestamp: int) -> int:
+        """Return the version that was the newest at a moment (microseconds)."""
+
+    def splits(
+        self, table_id: str, at: int | Pin, query: SplitQuery = ..., *, page_size: int = ...
+    ) -> Iterator[list[SplitMetadata]]:
+        """Yield the splits that are visible at a version or under a pin, in pages, ordered by window and id."""
+
+    def windows(self, table_id: str, at: int | Pin) -> list[WindowSummary]:
+        """Return the windows that hold splits at a version, with counts, in order of time."""
+
+    def changes(self, table_id: str, after: int, upto: int | None = None) -> Iterator[Changes]:
+        """Yield what each version after `after` added and removed, oldest first."""
+
+    def pin(self, table_id: str, version: int, *, pin_id: str, owner: str, seconds: float) -> Pin:
+        """Hold a version for some seconds; SnapshotExpired when it is not kept any more."""
+
+    def renew(self, pin: Pin, *, seconds: float) -> Pin:
+        """Hold on for some seconds from now; SnapshotExpired when the pin ran out already."""
+
+    def release(self, pin: Pin) -> None:
+        """Let go of a version; letting go twice is fine."""
+
+    def pins(self, table_id: str) -> list[Pin]:
+        """Return the pins of a table that have not run out, oldest version first."""
+
+    def close(self) -> None:
+        """Give all connections back."""

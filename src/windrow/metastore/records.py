@@ -1,0 +1,270 @@
+"""What the metastore hands out: frozen values, and their way to and from database rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+from windrow.model.predicate import Predicate
+from windrow.model.scope import CompactionScope
+from windrow.model.settings import TableSettings
+from windrow.model.split import SidecarLocation, SplitMetadata
+from windrow.model.window import Window
+from windrow.model.zones import StoredZones
+
+__all__ = [
+    "Changes",
+    "Checkpoint",
+    "CommitKind",
+    "CommitRecord",
+    "CommitState",
+    "Pin",
+    "Published",
+    "SplitQuery",
+    "TableColumn",
+    "TableRecord",
+    "WindowKind",
+    "WindowSummary",
+]
+
+
+class CommitKind(StrEnum):
+    """Why a version was made."""
+
+    INGEST = "ingest"
+    REGISTER = "register"
+    COMPACT = "compact"
+    EXPIRE = "expire"
+
+
+class CommitState(StrEnum):
+    """Where a commit stands. An open one whose lease ran out can no longer be published."""
+
+    OPEN = "open"
+    PUBLISHED = "published"
+    ABORTED = "aborted"
+
+
+class WindowKind(IntEnum):
+    """How splits are grouped on the window axis; the order is the order of listings."""
+
+    NONE = 0
+    OVERFLOW = 1
+    TIMED = 2
+
+    @classmethod
+    def of(cls, window: Window | None) -> WindowKind:
+        """Return the kind of a split's window."""
+        if window is None:
+            return cls.NONE
+        return cls.OVERFLOW if window.overflow else cls.TIMED
+
+
+@dataclass(frozen=True, slots=True)
+class TableRecord:
+    """A table as the metastore knows it."""
+
+    table_id: str
+    name: str
+    settings: TableSettings
+    created_at: int
+    version: int
+    oldest_version: int
+    """The oldest version that can still be read."""
+    schema_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """A column of a table."""
+
+    name: str
+    type: pa.DataType
+    field_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRecord:
+    """A commit, open or ended."""
+
+    commit_id: str
+    table_id: str
+    kind: CommitKind
+    state: CommitState
+    attempt: int
+    """Raised each time the commit is opened again; only the newest attempt may publish."""
+    opened_at: int
+    lease_expires_at: int
+    published_at: int | None = None
+    version: int | None = None
+    added: int = 0
+    removed: int = 0
+    rows_added: int = 0
+    rows_removed: int = 0
+    summary: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The result of a publish; the same commit id always gives the same one."""
+
+    commit_id: str
+    version: int
+    added: int
+    removed: int
+    rows_added: int
+    rows_removed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """How far a source has been read: publishing moves it from `previous` to `position`, or fails."""
+
+    source_id: str
+    position: str
+    previous: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A reader's hold on a version: what it needs is not collected before `expires_at`."""
+
+    pin_id: str
+    table_id: str
+    version: int
+    owner: str
+    expires_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class SplitQuery:
+    """Which splits of a version are wanted; parts that are None do not narrow.
+
+    A time range is half-open, in microseconds. It leaves the overflow window out: rows without a timestamp match no
+    range. Zone maps narrow by `predicate`; a split is left out only when no row of it can match.
+    """
+
+    time_range: tuple[int, int] | None = None
+    window: Window | None = None
+    scope: CompactionScope | None = None
+    predicate: Predicate | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSummary:
+    """The splits of one window of one duration, counted."""
+
+    window: Window | None
+    splits: int
+    rows: int
+    size_bytes: int
+    generation: int
+    """The largest generation in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What came and went between two versions."""
+
+    version: int
+    commit_id: str
+    kind: CommitKind
+    published_at: int
+    added: tuple[SplitMetadata, ...]
+    removed: tuple[SplitMetadata, ...]
+
+
+def split_row(split: SplitMetadata, table_key: int, scope_key: int, version: int) -> tuple[Any, ...]:
+    """Return a split as a row, in the order of the columns of `schema.splits`."""
+    window, sidecar = split.window, split.sidecar
+    return (
+        split.split_id,
+        table_key,
+        scope_key,
+        int(WindowKind.of(window)),
+        0 if window is None else window.start,
+        version,
+        None,
+        split.key,
+        split.size_bytes,
+        split.etag,
+        *((None, None, None) if sidecar is None else (sidecar.key, sidecar.offset, sidecar.length)),
+        split.row_count,
+        split.generation,
+        split.created_at,
+        split.time_min,
+        split.time_max,
+        split.commit_id,
+        StoredZones.text_of(split.zones),
+        json.dumps(split.replaces) if split.replaces else None,
+    )
+
+
+def split_of(row: Sequence[Any], scope: CompactionScope) -> SplitMetadata:
+    """Return the split of a row of `schema.splits`, given in the order of its columns."""
+    split_id, _, _, kind, start, _, _, key, size_bytes, etag, sidecar, offset, length, *rest = row
+    row_count, generation, created_at, time_min, time_max, commit_id, zones, replaces = rest
+    return SplitMetadata(
+        split_id=split_id,
+        scope=scope,
+        window=window_of(kind, start, scope.window_duration),
+        key=key,
+        size_bytes=size_bytes,
+        row_count=row_count,
+        created_at=created_at,
+        commit_id=commit_id,
+        etag=etag,
+        time_min=time_min,
+        time_max=time_max,
+        zones=StoredZones(zones),
+        sidecar=None if sidecar is None else SidecarLocation(sidecar, offset, length),
+        generation=generation,
+        replaces=() if replaces is None else tuple(json.loads(replaces)),
+    )
+
+
+@lru_cache(maxsize=1024)
+def window_of(kind: int, start: int, duration: int) -> Window | None:
+    """Return the window of a row."""
+    if kind == WindowKind.NONE:
+        return None
+    return Window(start, duration, kind == WindowKind.OVERFLOW)
+
+
+def table_of(row: Any) -> TableRecord:
+    """Return the record of a row of `schema.tables`."""
+    return TableRecord(
+        table_id=row.table_id,
+        name=row.name,
+        settings=TableSettings.from_json(row.settings),
+        created_at=row.created_at,
+        version=row.version,
+        oldest_version=row.oldest_version,
+        schema_epoch=row.schema_epoch,
+    )
+
+
+def commit_of(row: Any, table_id: str) -> CommitRecord:
+    """Return the record of a row of `schema.commits`."""
+    return CommitRecord(
+        commit_id=row.commit_id,
+        table_id=table_id,
+        kind=CommitKind(row.kind),
+        state=CommitState(row.state),
+        attempt=row.attempt,
+        opened_at=row.opened_at,
+        lease_expires_at=row.lease_expires_at,
+        published_at=row.published_at,
+        version=row.version,
+        added=row.added,
+        removed=row.removed,
+        rows_added=row.rows_added,
+        rows_removed=row.rows_removed,
+        summary=json.loads(row.summary),
+    )

@@ -1,0 +1,52 @@
+"""The metastore on SQLite or PostgreSQL: one implementation, put together from its parts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from windrow.metastore.commits import Commits
+from windrow.metastore.database import Clock, Database
+from windrow.metastore.listing import Listing
+from windrow.metastore.pins import Pins
+from windrow.metastore.scopes import Scopes
+
+__all__ = ["SqlMetastore"]
+
+
+class SqlMetastore(Commits, Listing, Pins):
+    """Versions, splits, commits, pins and checkpoints in a SQL database.
+
+    `url` is `sqlite:///path` or `postgresql://...`. An empty database is set up unless `create` is False. `clock`
+    replaces the clock by which leases and pins are judged; `at_step` is called at the named points of a publish.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        create: bool = True,
+        clock: Clock | None = None,
+        at_step: Callable[[str], None] | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        super().__init__(Database(url, clock=clock, create=create), at_step=at_step or _no_step, sleep=sleep)
+        self._scopes = Scopes()
+
+    def close(self) -> None:
+        """Give all connections back."""
+        self.database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _no_step(_: str) -> None:
+    """Nothing happens between the steps of a publish."""

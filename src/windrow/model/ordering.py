@@ -1,0 +1,158 @@
+"""The order of rows: once plainly, for Python rows, and once vectorised, for Arrow tables.
+
+A null is greater than any value: last ascending, first descending. NaN is greater than any number and less than null;
+-0.0 equals 0.0; strings and bytes compare bytewise, False is less than True, a time without a zone is UTC. A sort
+column that a row or a table lacks is null.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow.errors import InvalidInput
+from windrow.model.sort_schema import Direction, SortColumn, SortSchema
+
+__all__ = [
+    "comparable",
+    "dictionary_codes",
+    "first_unsorted_row",
+    "is_sorted",
+    "sort_indices",
+    "sort_key",
+    "steps_back",
+]
+
+_VALUE, _NAN, _NULL = 0, 1, 2
+
+
+def comparable(value: object) -> tuple[int, Any]:
+    """Return what stands for a value in comparisons: with it, Python's `<` and `==` follow the order of this module."""
+    if value is None:
+        return _NULL, None
+    if (isinstance(value, float) and math.isnan(value)) or (isinstance(value, Decimal) and value.is_nan()):
+        return _NAN, None
+    if isinstance(value, datetime):
+        return _VALUE, value if value.tzinfo else value.replace(tzinfo=UTC)
+    if isinstance(value, date):
+        return _VALUE, datetime(value.year, value.month, value.day, tzinfo=UTC)
+    # Python compares strings by code point, which is the order of their UTF-8 bytes.
+    return _VALUE, value
+
+
+@dataclass(frozen=True, slots=True)
+class _Descending:
+    """Turns the order of a comparable value round."""
+
+    value: tuple[int, Any]
+
+    def __lt__(self, other: _Descending) -> bool:
+        return other.value < self.value
+
+
+def sort_key(schema: SortSchema) -> Callable[[Mapping[str, object]], tuple[Any, ...]]:
+    """Return the key by which `sorted` puts Python rows into the order of the schema."""
+
+    def key(row: Mapping[str, object]) -> tuple[Any, ...]:
+        return tuple(_directed(comparable(row.get(column.name)), column.direction) for column in schema.columns)
+
+    return key
+
+
+def _directed(value: tuple[int, Any], direction: Direction) -> Any:
+    return value if direction is Direction.ASCENDING else _Descending(value)
+
+
+def sort_indices(table: pa.Table, schema: SortSchema) -> npt.NDArray[np.int64]:
+    """Return the rows of the table in the order of the schema; rows that tie keep their order."""
+    keys = [keys for _, keys in _keys_by_column(table, schema)]
+    # lexsort takes the most significant key last
+    return np.lexsort(keys[::-1]) if keys else np.arange(table.num_rows)
+
+
+def is_sorted(table: pa.Table, schema: SortSchema) -> bool:
+    """Say whether the rows of the table lie in the order of the schema."""
+    return first_unsorted_row(table, schema) is None
+
+
+def first_unsorted_row(table: pa.Table, schema: SortSchema) -> int | None:
+    """Return the first row that must come before the row ahead of it, None when the table is sorted."""
+    return min((int(rows[0]) for _, rows in steps_back(table, schema) if rows.size), default=None)
+
+
+def steps_back(table: pa.Table, schema: SortSchema) -> Iterator[tuple[SortColumn, npt.NDArray[np.int64]]]:
+    """Yield, for each sort column of the table, the rows that this column puts before the row ahead of them."""
+    tied = np.ones(max(table.num_rows - 1, 0), dtype=np.bool_)
+    for column, keys in _keys_by_column(table, schema):
+        yield column, np.flatnonzero(tied & (keys[1:] < keys[:-1])) + 1
+        tied &= keys[1:] == keys[:-1]
+
+
+def _keys_by_column(table: pa.Table, schema: SortSchema) -> Iterator[tuple[SortColumn, npt.NDArray[np.int64]]]:
+    """Yield integers that compare as the rows do in each sort column that the table has."""
+    for column in schema.columns:
+        if column.name in table.column_names:
+            keys = _ascending_keys(table.column(column.name), column.name)
+            # the complement turns integers round, the least one too, which has no negative
+            yield column, keys if column.direction is Direction.ASCENDING else ~keys
+
+
+def _ascending_keys(values: pa.ChunkedArray, name: str) -> npt.NDArray[np.int64]:
+    if values.null_count == 0 and (pa.types.is_signed_integer(values.type) or pa.types.is_timestamp(values.type)):
+        return np.asarray(values.cast(pa.int64()))
+    try:
+        codes, distinct = dictionary_codes(_rankable(values))
+        return _ranks(_rankable(distinct))[codes]
+    except pa.ArrowNotImplementedError:
+        raise InvalidInput(f"column {name!r} of type {values.type} has no order; sort by another column") from None
+
+
+def _ranks(distinct: pa.Array) -> npt.NDArray[np.int64]:
+    """Return the rank of each distinct value, and of null behind them; values that are equal share a rank."""
+    highest = len(distinct) + 1
+    ranks = pc.rank(distinct, sort_keys="ascending", tiebreaker="dense")
+    known = np.where(np.asarray(pc.is_null(distinct)), highest, np.asarray(ranks))
+    return np.append(known, highest).astype(np.int64)
+
+
+def _rankable(values: Any) -> Any:
+    """Return the values in a type that Arrow can encode and rank, where it cannot do so with theirs."""
+    kind = values.type
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        return values.cast(pa.large_binary())
+    if pa.types.is_float16(kind):
+        return values.cast(pa.float32())
+    if pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind):
+        return values.cast(pa.decimal128(kind.precision, kind.scale))
+    return values.cast(pa.bool_()) if pa.types.is_null(kind) else values
+
+
+def dictionary_codes(values: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], pa.Array]:
+    """Return a code for each row and the value of each code; a null's code is one past the last value.
+
+    Values that were dictionary-encoded before keep their dictionary, which may hold a value twice, or a null.
+    """
+    chunks = _encoded(values).chunks or [pa.nulls(0).dictionary_encode()]
+    distinct = chunks[0].dictionary
+    codes = pa.chunked_array([chunk.indices for chunk in chunks]).cast(pa.int64())
+    return np.asarray(pc.fill_null(codes, len(distinct))), distinct
+
+
+def _encoded(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the values in chunks that share one dictionary."""
+    if not pa.types.is_dictionary(values.type):
+        return values.dictionary_encode()
+    try:
+        return values.unify_dictionaries()
+    except pa.ArrowException:
+        # Arrow unifies no dictionaries that hold nulls or some rare types, nor those that outgrow their index type
+        return values.cast(values.type.value_type).dictionary_encode()

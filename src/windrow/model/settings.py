@@ -1,0 +1,192 @@
+"""The settings of a table: how its points are raked, sorted, merged and kept.
+
+Settings may change while the table lives: new splits use the new values, old ones keep theirs. Only the timestamp
+column and its unit are fixed, since they decide which window a point is in.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, fields, replace
+from datetime import timedelta
+from difflib import get_close_matches
+from typing import Any
+
+from windrow.errors import InvalidInput
+from windrow.model.points import Signal, signal_of
+from windrow.model.sort_schema import SortSchema
+from windrow.model.units import parse_bytes, parse_seconds
+from windrow.model.window import TIMESTAMP_UNITS, window_duration
+
+__all__ = ["PolicySettings", "TableSettings"]
+
+_POLICIES = ("stable-log", "constant-write-amplification")
+_FIXED = ("timestamp", "timestamp_unit")
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySettings:
+    """When splits of a window are merged."""
+
+    name: str = "stable-log"
+    """`stable-log` or `constant-write-amplification`."""
+    merge_factor: int = 10
+    """The fewest splits of a level that are worth a merge."""
+    max_merge_factor: int = 12
+    """The most splits in one merge."""
+    max_merge_ops: int = 4
+    """How often a row may be rewritten before its split counts as mature."""
+    maturation_period: int = 48 * 3600
+    """Seconds after which a split is left as it is."""
+
+    def __post_init__(self) -> None:
+        if self.name not in _POLICIES:
+            raise InvalidInput(f"policy.name: {self.name!r} is none of {', '.join(_POLICIES)}")
+        _whole("policy.merge_factor", self.merge_factor, 2)
+        _whole("policy.max_merge_factor", self.max_merge_factor, self.merge_factor)
+        _whole("policy.max_merge_ops", self.max_merge_ops, 1)
+        _whole("policy.maturation_period", self.maturation_period, 0)
+
+    @classmethod
+    def of(cls, value: Any) -> PolicySettings:
+        """Build from a mapping with some of the fields."""
+        if isinstance(value, cls):
+            return value
+        if not isinstance(value, dict):
+            raise InvalidInput(f"policy: expected a mapping of {', '.join(_names(cls))}, found {value!r}")
+        _refuse_unknown(value, _names(cls), "policy.")
+        given = dict(value)
+        if "maturation_period" in given:
+            given["maturation_period"] = parse_seconds(given["maturation_period"], "policy.maturation_period")
+        return cls(**given)
+
+
+@dataclass(frozen=True, slots=True)
+class TableSettings:
+    """How a table is kept. Build one with `TableSettings.of`, which reads what people write."""
+
+    sort: SortSchema
+    window: int = 900
+    """Window duration in seconds."""
+    timestamp: str = "timestamp"
+    """The column that decides the window; it must be in the sort schema."""
+    timestamp_unit: str | None = None
+    """The unit of an integer timestamp column: s, ms, us or ns."""
+    tags: tuple[str, ...] | None = None
+    """The columns that name a series; None means every string column that is not declared otherwise."""
+    partition_by: tuple[str, ...] = ()
+    """The columns of the tenant key; rows of different tenants never share a split."""
+    compaction_start_time: int = 0
+    """Seconds since the epoch; windows before it are never merged. 0 for a table that was born sorted."""
+    late_data_acceptance_window: int = 3600
+    """Seconds; older points that arrive by a stream are dropped and counted."""
+    retention: int | None = None
+    """Seconds after which whole windows are dropped; None keeps them for ever."""
+    target_split_size: int = 256 * 2**20
+    """Bytes that a merge aims at."""
+    policy: PolicySettings = field(default_factory=PolicySettings)
+
+    def __post_init__(self) -> None:
+        names = self.sort.column_names
+        if self.timestamp not in names:
+            raise InvalidInput(
+                f"timestamp: the sort schema {self.sort} does not name the column {self.timestamp!r}; "
+                f"add it to the schema or set timestamp= to one of {', '.join(names)}"
+            )
+        if self.timestamp_unit is not None and self.timestamp_unit not in TIMESTAMP_UNITS:
+            raise InvalidInput(f"timestamp_unit: {self.timestamp_unit!r} is none of {', '.join(TIMESTAMP_UNITS)}")
+        window_duration(self.window)
+        _whole("compaction_start_time", self.compaction_start_time, 0)
+        _whole("late_data_acceptance_window", self.late_data_acceptance_window, 0)
+        _whole("target_split_size", self.target_split_size, 2**20)
+        if self.retention is not None:
+            _whole("retention", self.retention, self.window)
+        _column_names("partition_by", self.partition_by)
+        _column_names("tags", self.tags or ())
+
+    @property
+    def signal(self) -> Signal:
+        """Metrics when the sort schema names a metric, events otherwise."""
+        return signal_of(self.sort)
+
+    @classmethod
+    def of(cls, **values: Any) -> TableSettings:
+        """Build from what people write: a schema string, "15m", "256MiB", lists.
+
+        >>> TableSettings.of(sort="host|timestamp/V2", window="5m").window
+        300
+        """
+        _refuse_unknown(values, _names(cls))
+        if "sort" not in values:
+            raise InvalidInput('sort: a table needs a sort schema, for example "metric_name|host|timestamp/V2"')
+        return cls(**{name: _read(name, value) for name, value in values.items()})
+
+    def changed(self, **values: Any) -> TableSettings:
+        """Return the settings with some values changed, all of them checked anew."""
+        _refuse_unknown(values, _names(type(self)))
+        read = {name: _read(name, value) for name, value in values.items()}
+        for name in _FIXED:
+            if name in read and read[name] != getattr(self, name):
+                raise InvalidInput(
+                    f"{name}: cannot change on a living table, since it decides the window of every point; "
+                    "create a new table instead"
+                )
+        return replace(self, **read)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that JSON can hold and `of` can read."""
+        plain: dict[str, Any] = {name: getattr(self, name) for name in _names(type(self))}
+        plain["sort"] = str(self.sort)
+        plain["tags"] = None if self.tags is None else list(self.tags)
+        plain["partition_by"] = list(self.partition_by)
+        plain["policy"] = {name: getattr(self.policy, name) for name in _names(PolicySettings)}
+        return plain
+
+    def to_json(self) -> str:
+        """Return `to_dict` as JSON text."""
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> TableSettings:
+        """Read what `to_json` wrote."""
+        return cls.of(**json.loads(text))
+
+
+def _read(name: str, value: Any) -> Any:
+    """Turn what a person wrote for a setting into its value."""
+    if name == "sort":
+        return value if isinstance(value, SortSchema) else SortSchema.parse(value)
+    if name == "window":
+        return window_duration(value)
+    if name == "policy":
+        return PolicySettings.of(value)
+    if name == "target_split_size":
+        return parse_bytes(value, name)
+    if name in ("late_data_acceptance_window", "retention") and isinstance(value, str | int | timedelta):
+        return parse_seconds(value, name)
+    if name in ("tags", "partition_by") and isinstance(value, list):
+        return tuple(value)
+    return value
+
+
+def _names(cls: type) -> list[str]:
+    return [each.name for each in fields(cls)]
+
+
+def _refuse_unknown(values: dict[str, Any], known: list[str], prefix: str = "") -> None:
+    for name in values:
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            hint = f"did you mean {prefix}{near[0]}?" if near else f"known: {', '.join(known)}"
+            raise InvalidInput(f"{prefix}{name} is not a setting of a table; {hint}")
+
+
+def _whole(name: str, value: Any, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InvalidInput(f"{name}: expected a whole number of at least {least}, found {value!r}")
+
+
+def _column_names(name: str, value: Any) -> None:
+    good = isinstance(value, tuple) and all(isinstance(column, str) and column for column in value)
+    if not good or len(set(value)) != len(value):
+        raise InvalidInput(f"{name}: expected a list of different column names, found {value!r}")

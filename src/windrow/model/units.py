@@ -1,0 +1,56 @@
+"""Durations and sizes as people write them: 90s, 15m, 1h, 30d; 64KiB, 256MiB, 1GB."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+from windrow.errors import InvalidInput
+
+__all__ = ["format_bytes", "format_seconds", "parse_bytes", "parse_seconds"]
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+_BYTES = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+
+
+def parse_seconds(value: str | int | timedelta, what: str) -> int:
+    """Return whole seconds, zero or more; `what` names the setting in the error."""
+    if isinstance(value, timedelta):
+        value = f"{value.total_seconds():g}s" if value.microseconds else int(value.total_seconds())
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    match = re.fullmatch(r"(\d+)([smhdw])", value.strip()) if isinstance(value, str) else None
+    if match is None:
+        raise InvalidInput(f"{what}: {value!r} is not a duration; write seconds as a number, or 90s, 15m, 1h, 30d, 2w")
+    return int(match[1]) * _SECONDS[match[2]]
+
+
+def parse_bytes(value: str | int, what: str) -> int:
+    """Return a number of bytes; `what` names the setting in the error."""
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    match = re.fullmatch(r"(\d+) ?([A-Za-z]*)", value.strip()) if isinstance(value, str) else None
+    if match is None or match[2] not in _BYTES:
+        raise InvalidInput(f"{what}: {value!r} is not a size; write bytes as a number, or 64KiB, 256MiB, 1GiB, 500MB")
+    return int(match[1]) * _BYTES[match[2]]
+
+
+def format_seconds(seconds: int) -> str:
+    """Return the shortest exact writing: 900 is 15m, 3600 is 1h.
+
+    >>> format_seconds(5400)
+    '90m'
+    """
+    for unit in ("w", "d", "h", "m"):
+        if seconds and seconds % _SECONDS[unit] == 0:
+            return f"{seconds // _SECONDS[unit]}{unit}"
+    return f"{seconds}s"
+
+
+def format_bytes(count: float) -> str:
+    """Return a size for people, in binary units with one decimal."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(count) < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} TiB"

@@ -1,0 +1,171 @@
+"""Time windows: spans of equal duration, aligned to the epoch, that every split belongs to exactly one of.
+
+A window holds the points from its start up to, but not with, its end. Points without a timestamp lie in the overflow
+window of their own, which shares no row with the window that really starts at the epoch.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow.errors import InvalidInput
+
+__all__ = [
+    "TIMESTAMP_UNITS",
+    "VALID_MINUTES",
+    "Window",
+    "time_bounds_us",
+    "window_duration",
+    "window_start",
+    "window_starts",
+]
+
+VALID_MINUTES = (1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30, 60)
+"""The durations that divide an hour evenly, so that windows line up with hours and days."""
+
+_VALID_SECONDS = frozenset(60 * minutes for minutes in VALID_MINUTES)
+_SECONDS_IN = {"s": 1, "m": 60, "h": 3600}
+_TICKS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+TIMESTAMP_UNITS = tuple(_TICKS_PER_SECOND)
+"""What an integer timestamp may count."""
+
+_SECONDS_IN_DAY = 86_400
+_INT64 = range(-(2**63), 2**63)
+
+
+def window_duration(value: str | int | timedelta) -> int:
+    """Return a window duration in seconds, from "15m", "1h", "900s", 900 or a timedelta.
+
+    >>> window_duration("15m")
+    900
+    """
+    seconds = _seconds(value)
+    if seconds not in _VALID_SECONDS:
+        valid = ", ".join(f"{minutes}m" for minutes in VALID_MINUTES)
+        raise InvalidInput(f"window duration {value!r} does not divide an hour evenly; use one of {valid}")
+    return seconds
+
+
+def _seconds(value: object) -> int:
+    """Return whole seconds, or 0 for what is no duration."""
+    if isinstance(value, timedelta):
+        return 0 if value.microseconds else value // timedelta(seconds=1)
+    if isinstance(value, str):
+        match = re.fullmatch(r"([1-9][0-9]{0,3})([smh])", value)
+        return int(match[1]) * _SECONDS_IN[match[2]] if match else 0
+    return value if type(value) is int else 0
+
+
+def window_start(t_seconds: int, duration: int) -> int:
+    """Return the start of the window that a second lies in; before the epoch too, it is never after the second."""
+    window_duration(duration)
+    return t_seconds - t_seconds % duration
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Window:
+    """One window, by its start in seconds since the epoch."""
+
+    start: int
+    duration: int
+    overflow: bool = False
+    """Holds the points without a timestamp, and only those; `start` is 0 and says nothing then."""
+
+    def __post_init__(self) -> None:
+        window_duration(self.duration)
+        if type(self.start) is not int or self.start % self.duration or self.start not in _INT64:
+            raise InvalidInput(
+                f"window start {self.start!r} is not a 64-bit integer that {self.duration} seconds divide evenly; "
+                "build the window with Window.of"
+            )
+        if self.overflow and self.start:
+            raise InvalidInput(f"overflow window with start {self.start}: it starts at 0; use Window.overflow_of")
+
+    @classmethod
+    def of(cls, t_seconds: int, duration: int) -> Window:
+        """Return the window that a second lies in."""
+        return cls(window_start(t_seconds, duration), duration)
+
+    @classmethod
+    def overflow_of(cls, duration: int) -> Window:
+        """Return the window of the points without a timestamp."""
+        return cls(0, duration, overflow=True)
+
+    @property
+    def end(self) -> int:
+        """The first second after the window."""
+        return self.start + self.duration
+
+    def __str__(self) -> str:
+        # numpy prints years that datetime cannot hold
+        start = "overflow" if self.overflow else f"{np.datetime64(self.start, 's')}Z"
+        return f"{start}/PT{self.duration // 60}M"
+
+
+def window_starts(
+    timestamps: pa.Array | pa.ChunkedArray, duration: int, *, unit: str | None = None
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Return the start in seconds of every point's window, and which points have no timestamp (their start is 0).
+
+    `unit` ("s", "ms", "us", "ns") says what an integer column counts; Arrow's own timestamps and dates need none, and
+    those without a time zone are UTC.
+    """
+    window_duration(duration)
+    ticks, per_second = _ticks(timestamps, unit)
+    is_null = np.asarray(pc.is_null(ticks), dtype=np.bool_)
+    windows = np.asarray(pc.fill_null(ticks, 0), dtype=np.int64) // (per_second * duration)
+    if windows.size and int(windows.min()) * duration not in _INT64:
+        raise InvalidInput("timestamps: a value lies before the first window that 64 bits can hold; check the unit")
+    return windows * duration, is_null
+
+
+def time_bounds_us(timestamps: pa.Array | pa.ChunkedArray, *, unit: str | None = None) -> tuple[int, int] | None:
+    """Return the least and the greatest timestamp in microseconds, both rounded down, None when all are null.
+
+    Rounding down keeps order, so a time that matches a question still lies within the bounds of its own microsecond,
+    and a point just before the end of a window does not seem to lie in the next one.
+    """
+    ticks, per_second = _ticks(timestamps, unit)
+    extremes = pc.min_max(ticks).as_py()
+    if extremes["min"] is None:
+        return None
+    low, high = (extremes[name] * 10**6 // per_second for name in ("min", "max"))
+    if low not in _INT64 or high not in _INT64:
+        raise InvalidInput(
+            f"timestamps: {low} to {high} microseconds do not fit into 64 bits; check the unit of the column"
+        )
+    return low, high
+
+
+def _ticks(timestamps: Any, unit: str | None) -> tuple[Any, int]:
+    """Return a time column as int64 counts since the epoch, and how many counts make a second."""
+    kind = timestamps.type
+    if pa.types.is_timestamp(kind):
+        return timestamps.cast(pa.int64()), _TICKS_PER_SECOND[kind.unit]
+    if pa.types.is_date64(kind):
+        return timestamps.cast(pa.int64()), _TICKS_PER_SECOND["ms"]
+    if pa.types.is_date32(kind):
+        return pc.multiply(timestamps.cast(pa.int32()).cast(pa.int64()), _SECONDS_IN_DAY), 1
+    if not pa.types.is_integer(kind):
+        raise InvalidInput(f"timestamps: a column of type {kind} tells no time; use a timestamp, a date or an integer")
+    if unit not in _TICKS_PER_SECOND:
+        known = ", ".join(TIMESTAMP_UNITS)
+        raise InvalidInput(
+            f"timestamps: an integer column with the unit {unit!r}; set timestamp_unit to one of {known}"
+        )
+    return _as_int64(timestamps), _TICKS_PER_SECOND[unit]
+
+
+def _as_int64(integers: Any) -> Any:
+    try:
+        return integers.cast(pa.int64())
+    except pa.ArrowInvalid as error:
+        raise InvalidInput(f"timestamps: unsigned values above 2**63 - 1 are no timestamps: {error}") from None

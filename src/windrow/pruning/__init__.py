@@ -1,0 +1,1 @@
+"""Proves that rows cannot match: from bounds to "may match", never a false skip."""

@@ -1,0 +1,1 @@
+"""Who executes the work of a pipeline: this process, or Spark."""

@@ -1,0 +1,103 @@
+"""A Spark session with sane settings, and a clear word when Java is missing."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from windrow.errors import ConfigError, MissingDependency
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["check_java", "spark_session"]
+
+_NEEDED_JAVA = 17
+_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}",
+}
+_CHATTER = ("WARNING:", "Setting default log level", "To adjust logging level", "\tat ", "Using Spark's default")
+
+
+def spark_session(
+    master: str = "local[*]", *, options: Mapping[str, str] | None = None, log: Path | None = None
+) -> SparkSession:
+    """Return the session that is active, or start one; `options` are Spark's own settings and win over ours.
+
+    Java writes to stderr as it starts and as it runs; where `log` names a file, it writes there instead.
+    """
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    check_java()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    _start({"spark.app.name": "windrow", "spark.master": master} | _SETTINGS | dict(options or {}), log)
+    return SparkSession.builder.getOrCreate()
+
+
+def _start(settings: Mapping[str, str], log: Path | None) -> None:
+    from py4j.protocol import Py4JError
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkException
+    from pyspark.java_gateway import launch_gateway
+
+    conf = SparkConf().setAll(list(settings.items()))
+    # A session that was stopped leaves its Java behind, and Spark takes that one again.
+    running = SparkContext._gateway  # noqa: SLF001
+    try:
+        if log is None or running is not None:
+            SparkContext(conf=conf)
+        else:
+            with log.open("ab") as words:
+                SparkContext(conf=conf, gateway=launch_gateway(conf, {"stderr": words}))
+    except (PySparkException, Py4JError) as error:
+        raise ConfigError(
+            f"Spark did not start: {_problem(error, log)}; check the master {settings['spark.master']!r} and the options"
+        ) from error
+
+
+def _problem(error: Exception, log: Path | None) -> str:
+    """Return what Java said last; Spark's own error only says that Java is gone, or shows all of its stack."""
+    said = log.read_text(errors="replace").strip().splitlines() if log is not None else []
+    told = [line for line in said if not line.startswith(_CHATTER)]
+    return told[-1].strip() if told else str(getattr(error, "java_exception", error)).partition("\n")[0]
+
+
+def check_java() -> int:
+    """Return the version of the Java that Spark will run on, or raise MissingDependency with what to do."""
+    home = os.environ.get("JAVA_HOME")
+    program = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    version = _java_version(program) if program else None
+    if version is not None and version >= _NEEDED_JAVA:
+        return version
+    found = f"{program} is version {version}" if version else f"{program} does not run" if program else "none was found"
+    raise MissingDependency(
+        f"Spark needs Java {_NEEDED_JAVA} or newer, and {found}. Install it (Debian, Ubuntu: sudo apt-get install -y "
+        "openjdk-17-jre-headless; Fedora: sudo dnf install java-17-openjdk-headless; macOS: brew install openjdk@17), or "
+        "set JAVA_HOME to where it is"
+    )
+
+
+def _java_version(program: str) -> int | None:
+    try:
+        answer = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
+    except OSError:
+        return None
+    match = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
+    return int(match[1]) if match else None

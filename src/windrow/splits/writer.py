@@ -1,0 +1,119 @@
+"""Writes one sorted split: sort columns first, `sorting_columns`, field ids, and what the file says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from windrow.errors import InvalidInput
+from windrow.model.invariants import require
+from windrow.model.ordering import sort_indices
+from windrow.model.scope import CompactionScope
+from windrow.model.settings import TableSettings
+from windrow.model.sort_schema import Direction, SortSchema
+from windrow.model.split import SplitMetadata, split_key
+from windrow.model.window import Window, time_bounds_us
+from windrow.splits.zone_maps import zone_maps
+from windrow.storage import Store
+
+__all__ = ["SplitName", "sorted_rows", "write_split"]
+
+_ROW_GROUP_ROWS = 128 * 1024
+_GRANULE_ROWS = 8192
+_FIELD_ID = b"PARQUET:field_id"
+
+
+@dataclass(frozen=True, slots=True)
+class SplitName:
+    """Who writes a split, for which table, and when."""
+
+    table: str
+    split_id: str
+    commit_id: str
+    created_at: int
+
+
+def sorted_rows(table: pa.Table, schema: SortSchema) -> pa.Table:
+    """Return the rows in the order of the sort schema; equal rows keep their order."""
+    return table.take(pa.array(sort_indices(table, schema)))
+
+
+def write_split(
+    store: Store,
+    rows: pa.Table,
+    settings: TableSettings,
+    scope: CompactionScope,
+    window: Window,
+    name: SplitName,
+    field_ids: Mapping[str, int],
+) -> SplitMetadata:
+    """Sort the rows of one window, write them as one file and return what is known of it."""
+    rows = _sort_columns_first(sorted_rows(rows, settings.sort), settings.sort)
+    split = _describe(rows, settings, scope, window, name)
+    require("SS-1", table=rows, schema=settings.sort)
+    data = _parquet(rows, settings.sort, split, field_ids)
+    info = store.put(split.key, memoryview(data))
+    return replace(split, size_bytes=info.size, etag=info.etag)
+
+
+def _describe(
+    rows: pa.Table, settings: TableSettings, scope: CompactionScope, window: Window, name: SplitName
+) -> SplitMetadata:
+    times = rows[settings.timestamp]
+    bounds = time_bounds_us(times, unit=settings.timestamp_unit)
+    low, high = bounds if bounds is not None else (None, None)
+    require("TW-1", window=window, time_min_us=low, time_max_us=high, null_timestamps=times.null_count)
+    return SplitMetadata(
+        split_id=name.split_id,
+        scope=scope,
+        window=window,
+        key=split_key(name.table, scope.partition_id, window, name.split_id),
+        size_bytes=0,
+        row_count=rows.num_rows,
+        created_at=name.created_at,
+        commit_id=name.commit_id,
+        time_min=low,
+        time_max=high,
+        zones=zone_maps(rows, settings.sort),
+    )
+
+
+def _parquet(rows: pa.Table, schema: SortSchema, split: SplitMetadata, field_ids: Mapping[str, int]) -> pa.Buffer:
+    rows = rows.cast(_with_field_ids(rows.schema, field_ids)).replace_schema_metadata(split.to_key_value())
+    sink = pa.BufferOutputStream()
+    pq.write_table(
+        rows,
+        sink,
+        compression="zstd",
+        compression_level=3,
+        row_group_size=_ROW_GROUP_ROWS,
+        max_rows_per_page=_GRANULE_ROWS,
+        write_page_index=True,
+        sorting_columns=_sorting_columns(rows.schema, schema),
+    )
+    return sink.getvalue()
+
+
+def _sort_columns_first(rows: pa.Table, schema: SortSchema) -> pa.Table:
+    first = [column.name for column in schema.columns if column.name in rows.column_names]
+    return rows.select(first + sorted(name for name in rows.column_names if name not in first))
+
+
+def _sorting_columns(rows: pa.Schema, schema: SortSchema) -> list[pq.SortingColumn]:
+    """A null is greater than any value: last when ascending, first when descending."""
+    return [
+        pq.SortingColumn(rows.get_field_index(column.name), descending, nulls_first=descending)
+        for column in schema.columns
+        if column.name in rows.names
+        for descending in [column.direction is Direction.DESCENDING]
+    ]
+
+
+def _with_field_ids(schema: pa.Schema, field_ids: Mapping[str, int]) -> pa.Schema:
+    missing = [name for name in schema.names if name not in field_ids]
+    if missing:
+        raise InvalidInput(f"column {missing[0]!r} has no field id; reserve the columns before they are written")
+    return pa.schema([field.with_metadata({_FIELD_ID: str(field_ids[field.name])}) for field in schema])

@@ -1,0 +1,114 @@
+"""Settings read what people write, refuse what cannot be, and say what to write instead."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windrow.errors import InvalidInput, SortSchemaError
+from windrow.model.points import Signal
+from windrow.model.settings import PolicySettings, TableSettings
+from windrow.model.window import VALID_MINUTES
+
+SORT = "metric_name|host|timestamp&region/V2"
+
+
+def test_only_the_sort_schema_is_needed():
+    made = TableSettings.of(sort=SORT)
+    assert (made.window, made.compaction_start_time, made.late_data_acceptance_window) == (900, 0, 3600)
+    assert (made.retention, made.tags, made.partition_by) == (None, None, ())
+
+
+def test_people_write_durations_sizes_and_lists():
+    made = TableSettings.of(
+        sort=SORT,
+        window="1h",
+        retention=timedelta(days=7),
+        late_data_acceptance_window="30m",
+        target_split_size="64MiB",
+        tags=["host"],
+        partition_by=["tenant"],
+        policy={"merge_factor": 4, "maturation_period": "12h"},
+    )
+    assert (made.window, made.retention, made.late_data_acceptance_window) == (3600, 604800, 1800)
+    assert (made.target_split_size, made.tags, made.partition_by) == (64 * 2**20, ("host",), ("tenant",))
+    assert made.policy == PolicySettings(merge_factor=4, maturation_period=43200)
+
+
+@given(
+    window=st.sampled_from([60 * minutes for minutes in VALID_MINUTES]),
+    retention=st.one_of(st.none(), st.integers(3600, 10**9)),
+    tags=st.one_of(st.none(), st.lists(st.text(min_size=1), unique=True)),
+    start=st.integers(0, 2**40),
+)
+def test_json_gives_the_same_settings_back(window, retention, tags, start):
+    made = TableSettings.of(
+        sort="s=" + SORT, window=window, retention=retention, tags=tags, compaction_start_time=start
+    )
+    assert TableSettings.from_json(made.to_json()) == made
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({}, "needs a sort schema"),
+        ({"sort": SORT, "window": "7m"}, "divide an hour"),
+        ({"sort": SORT, "windows": "5m"}, "did you mean window"),
+        ({"sort": SORT, "zzz": 1}, "known: sort, window"),
+        ({"sort": "host/V2"}, "set timestamp= to one of host"),
+        ({"sort": SORT, "timestamp": "time"}, "does not name the column 'time'"),
+        ({"sort": SORT, "timestamp_unit": "minutes"}, "timestamp_unit.*none of s, ms, us, ns"),
+        ({"sort": SORT, "retention": "soon"}, "retention.*not a duration"),
+        ({"sort": SORT, "retention": 60}, "retention.*at least 900"),
+        ({"sort": SORT, "late_data_acceptance_window": -1}, "late_data_acceptance_window"),
+        ({"sort": SORT, "target_split_size": "1 furlong"}, "target_split_size.*not a size"),
+        ({"sort": SORT, "target_split_size": 5}, "at least 1048576"),
+        ({"sort": SORT, "compaction_start_time": "yesterday"}, "compaction_start_time.*whole number"),
+        ({"sort": SORT, "compaction_start_time": True}, "compaction_start_time.*whole number"),
+        ({"sort": SORT, "tags": "host"}, "tags.*list of different column names"),
+        ({"sort": SORT, "tags": ["a", "a"]}, "tags.*list of different column names"),
+        ({"sort": SORT, "partition_by": [1]}, "partition_by.*list of different column names"),
+        ({"sort": SORT, "policy": "fast"}, "policy.*expected a mapping"),
+        ({"sort": SORT, "policy": {"name": "fast"}}, "none of stable-log, constant-write-amplification"),
+        ({"sort": SORT, "policy": {"merge_facto": 3}}, "did you mean policy.merge_factor"),
+        ({"sort": SORT, "policy": {"merge_factor": 1}}, "policy.merge_factor.*at least 2"),
+        ({"sort": SORT, "policy": {"max_merge_factor": 3}}, "policy.max_merge_factor.*at least 10"),
+    ],
+)
+def test_what_cannot_be_is_refused(values, message):
+    with pytest.raises(InvalidInput, match=message):
+        TableSettings.of(**values)
+
+
+def test_a_malformed_schema_says_where():
+    with pytest.raises(SortSchemaError) as caught:
+        TableSettings.of(sort="host||timestamp/V2")
+    assert caught.value.position == 5
+
+
+def test_the_signal_follows_from_the_sort_schema():
+    assert TableSettings.of(sort=SORT).signal is Signal.METRICS
+    assert TableSettings.of(sort="level|timestamp/V2").signal is Signal.EVENTS
+
+
+class TestChanging:
+    made = TableSettings.of(sort=SORT, timestamp_unit="ms")
+
+    def test_values_change_one_by_one(self):
+        changed = self.made.changed(window="5m", sort="host|timestamp/V2")
+        assert (changed.window, str(changed.sort), changed.timestamp_unit) == (300, "host|timestamp/V2", "ms")
+
+    @pytest.mark.parametrize("values", [{"timestamp": "host"}, {"timestamp_unit": "s"}])
+    def test_what_decides_the_window_is_fixed(self, values):
+        with pytest.raises(InvalidInput, match="cannot change on a living table"):
+            self.made.changed(**values)
+
+    def test_naming_a_fixed_value_as_it_is_changes_nothing(self):
+        assert self.made.changed(timestamp="timestamp") == self.made
+
+    def test_the_whole_is_checked_anew(self):
+        with pytest.raises(InvalidInput, match="does not name the column 'timestamp'"):
+            self.made.changed(sort="host/V2")

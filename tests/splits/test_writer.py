@@ -1,0 +1,95 @@
+"""A written split is sorted, describes itself, and is refused when it would break an invariant."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from windrow.errors import InvalidInput, InvariantViolation
+from windrow.model.ordering import is_sorted
+from windrow.model.scope import CompactionScope
+from windrow.model.settings import TableSettings
+from windrow.model.split import SplitMetadata
+from windrow.model.window import Window
+from windrow.splits.writer import SplitName, write_split
+from windrow.storage import open_store
+
+SETTINGS = TableSettings.of(sort="host-|missing|timestamp&region/V2", window="15m")
+SCOPE = CompactionScope("t1", "default", 7, 0, SETTINGS.sort.canonical(), 900)
+NAME = SplitName("metrics", "c1-1-0", "c1", 5)
+FIELD_IDS = {"value": 1, "host": 2, "timestamp": 3, "region": 9}
+
+
+def rows(minutes=range(10), hosts="abcde"):
+    return pa.table(
+        {
+            "value": [float(minute) for minute in minutes],
+            "region": ["eu"] * len(minutes),
+            "timestamp": [datetime(2024, 1, 1, 0, minute, tzinfo=UTC) for minute in minutes],
+            "host": [hosts[minute % len(hosts)] if minute % 4 else None for minute in minutes],
+        }
+    )
+
+
+@pytest.fixture
+def store(tmp_path):
+    return open_store(str(tmp_path))
+
+
+@pytest.fixture
+def written(store):
+    window = Window.of(1704067200, 900)
+    split = write_split(store, rows(), SETTINGS, SCOPE, window, NAME, FIELD_IDS)
+    return split, pq.ParquetFile(pa.BufferReader(store.get(split.key)))
+
+
+def test_the_rows_are_sorted_and_none_is_lost(written):
+    table = written[1].read()
+    assert is_sorted(table, SETTINGS.sort)
+    assert sorted(table["value"].to_pylist()) == [float(minute) for minute in range(10)]
+
+
+def test_sort_columns_come_first(written):
+    assert written[1].schema_arrow.names == ["host", "timestamp", "region", "value"]
+
+
+def test_the_footer_names_the_order_with_nulls_greatest(written):
+    declared = written[1].metadata.row_group(0).sorting_columns
+    assert [(each.column_index, each.descending, each.nulls_first) for each in declared] == [
+        (0, True, True),
+        (1, True, True),
+    ]
+
+
+def test_field_ids_are_set(written):
+    ids = {f.name: f.metadata[b"PARQUET:field_id"] for f in written[1].schema_arrow}
+    assert ids == {"host": b"2", "timestamp": b"3", "region": b"9", "value": b"1"}
+
+
+def test_the_file_says_of_itself_what_the_metastore_will_know(written):
+    split, file = written
+    pairs = {key.decode(): value.decode() for key, value in file.metadata.metadata.items()}
+    assert SplitMetadata.from_key_value(pairs, key=split.key, size_bytes=split.size_bytes, etag=split.etag) == split
+
+
+def test_the_file_lies_in_the_folder_of_its_tenant_and_window(written):
+    assert written[0].key == "metrics/partition_id=7/window_start=1704067200/c1-1-0.parquet"
+
+
+def test_it_has_a_page_index(written):
+    assert written[1].metadata.row_group(0).column(0).has_offset_index
+
+
+def test_rows_of_another_window_are_refused_and_nothing_is_written(store):
+    with pytest.raises(InvariantViolation, match="TW-1"):
+        write_split(store, rows(range(20)), SETTINGS, SCOPE, Window.of(1704067200, 900), NAME, FIELD_IDS)
+    assert list(store.list()) == []
+
+
+def test_a_column_without_a_field_id_is_refused(store):
+    ids = {name: number for name, number in FIELD_IDS.items() if name != "region"}
+    with pytest.raises(InvalidInput, match="'region'"):
+        write_split(store, rows(), SETTINGS, SCOPE, Window.of(1704067200, 900), NAME, ids)

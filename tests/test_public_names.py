@@ -1,0 +1,54 @@
+"""The public names, pinned: a change here is a change for every user."""
+
+from __future__ import annotations
+
+import inspect
+
+import windrow
+import windrow.errors
+import windrow.metastore
+import windrow.storage
+import windrow.testing
+
+
+def test_the_package_offers_these_names_and_no_others():
+    assert sorted(windrow.__all__) == ["Lake", "Table", "__version__", "connect", "errors"]
+
+
+def test_the_errors_are_these():
+    assert sorted(windrow.errors.__all__) == [
+        "AlreadyExists",
+        "CommitUnknown",
+        "ConfigError",
+        "Conflict",
+        "Damaged",
+        "Incompatible",
+        "InvalidInput",
+        "InvariantViolation",
+        "LeaseExpired",
+        "MetastoreError",
+        "MissingDependency",
+        "NotFound",
+        "Outcome",
+        "SnapshotExpired",
+        "SortSchemaError",
+        "StorageError",
+        "WindrowError",
+    ]
+
+
+def test_every_error_has_the_one_root():
+    names = [getattr(windrow.errors, name) for name in windrow.errors.__all__ if name != "Outcome"]
+    assert all(issubclass(kind, windrow.errors.WindrowError) for kind in names)
+
+
+def test_every_public_name_is_there_and_has_a_docstring():
+    for room in (windrow, windrow.errors, windrow.metastore, windrow.storage, windrow.testing):
+        for name in room.__all__:
+            thing = getattr(room, name)
+            if inspect.isclass(thing) or inspect.isfunction(thing):
+                assert inspect.getdoc(thing), f"{room.__name__}.{name}"
+
+
+def test_the_testing_kit_is_shipped():
+    assert {"FaultyStore", "MetastoreTests", "RecordingStore", "StoreTests"} <= set(windrow.testing.__all__)
