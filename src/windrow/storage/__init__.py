@@ -1,0 +1,31 @@
+"""The one seam to bytes: objects under keys, on a local disk, in a bucket, over HTTP or in memory.
+
+`open_store` gives a store for a URL. Everything else in Windrow reads and writes through the `Store` protocol alone.
+"""
+
+from windrow.storage.counting import CountingStore, Counts
+from windrow.storage.keys import check_key
+from windrow.storage.local import LocalStore
+from windrow.storage.opening import open_store
+from windrow.storage.protocol import VERBS, ByteRange, BytesLike, ObjectInfo, Store, Verb
+from windrow.storage.ranges import Fetch, coalesce, gap_for
+from windrow.storage.wrapping import Call, StoreWrapper
+
+__all__ = [
+    "VERBS",
+    "ByteRange",
+    "BytesLike",
+    "Call",
+    "CountingStore",
+    "Counts",
+    "Fetch",
+    "LocalStore",
+    "ObjectInfo",
+    "Store",
+    "StoreWrapper",
+    "Verb",
+    "check_key",
+    "coalesce",
+    "gap_for",
+    "open_store",
+]

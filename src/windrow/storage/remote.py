@@ -1,0 +1,163 @@
+"""Stores that obstore speaks to: S3, Google Cloud Storage, Azure, HTTP, and memory for tests.
+
+This is the only module that imports obstore at its top: that takes a while, and local stores do without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import obstore
+from obstore.exceptions import BaseError
+from obstore.store import ObjectStoreMethods
+
+from windrow.errors import InvalidInput, StorageError, WindrowError
+from windrow.storage.failures import remote_failure
+from windrow.storage.keys import check_key, check_prefix
+from windrow.storage.kinds import Kind
+from windrow.storage.protocol import LIST_PAGE, ByteRange, BytesLike, ObjectInfo, Pieces
+from windrow.storage.ranges import Fetch, check_suffix, read_ranges, too_short
+
+__all__ = ["ObstoreStore"]
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class ObstoreStore:
+    """Any store of obstore behind Windrow's verbs; `clock` dates what is put, since no store answers a put with it."""
+
+    def __init__(self, inner: ObjectStoreMethods, url: str, kind: Kind, clock: Callable[[], datetime] = _now) -> None:
+        # obstore's functions want its union of store classes, which cannot be imported.
+        self._inner: Any = inner
+        self._url = url
+        self._kind = kind
+        self._clock = clock
+
+    def __repr__(self) -> str:
+        return f"ObstoreStore({self._url!r})"
+
+    @property
+    def url(self) -> str:
+        """The root of the store, as it was opened."""
+        return self._url
+
+    @property
+    def gap(self) -> int:
+        """What a connection carries in the time of a request."""
+        return self._kind.gap
+
+    def get(self, key: str) -> bytes:
+        """All bytes of an object."""
+        with self._failing(check_key(key)):
+            return obstore.get(self._inner, key).bytes().to_bytes()
+
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> Pieces:
+        """The bytes of several ranges of an object; up to ten requests run at once."""
+
+        def read(fetches: Sequence[Fetch]) -> Sequence[Any]:
+            starts = [fetch.start for fetch in fetches]
+            lengths = [fetch.length for fetch in fetches]
+            with self._failing(key):
+                return obstore.get_ranges(self._inner, key, starts=starts, lengths=lengths, coalesce=0)
+
+        return read_ranges(self._name(check_key(key)), ranges, self.gap, read)
+
+    def get_suffix(self, key: str, length: int) -> tuple[bytes, ObjectInfo]:
+        """The last bytes of an object, by one request wherever the store can."""
+        check_key(key)
+        check_suffix(length)
+        if not self._kind.answers_suffixes:
+            return self._suffix_by_head(key, length)
+        try:
+            with self._failing(key):
+                result = obstore.get(self._inner, key, options={"range": {"suffix": length}})
+                return self._checked_suffix(_info(key, result.meta), length, result.bytes().to_bytes())
+        except StorageError as error:
+            # No range of an empty object can be satisfied, and stores say so in many ways.
+            if error.retryable or (info := self.head(key)).size:
+                raise
+            return b"", info
+
+    def head(self, key: str) -> ObjectInfo:
+        """What the store tells of an object."""
+        with self._failing(check_key(key)):
+            return _info(key, obstore.head(self._inner, key))
+
+    def put(self, key: str, data: BytesLike) -> ObjectInfo:
+        """Write an object, in parallel parts if it is large."""
+        return self._put(key, data, "overwrite")
+
+    def put_if_absent(self, key: str, data: BytesLike) -> ObjectInfo:
+        """Write an object by one conditional request."""
+        return self._put(key, data, "create")
+
+    def list(self, prefix: str = "", *, after: str | None = None) -> Iterator[ObjectInfo]:
+        """Every object in a folder and below it, ordered by key, page by page where the store lists in order."""
+        self._refuse_read_only("listed")
+        folder = check_prefix(prefix)
+        listing = self._listing(folder, None if after is None else check_key(after))
+        return listing if self._kind.lists_in_order else _sorted(listing)
+
+    def delete(self, key: str) -> None:
+        """Remove an object."""
+        self._refuse_read_only("deleted from")
+        try:
+            with self._failing(check_key(key)):
+                obstore.delete(self._inner, key)
+        except LookupError:
+            return
+
+    def _name(self, key: str) -> str:
+        return f"{self._url.rstrip('/')}/{key}"
+
+    def _refuse_read_only(self, verb: str) -> None:
+        if self._kind.read_only:
+            raise InvalidInput(
+                f"{self._url}: {self._kind.name} stores can be read by key and not {verb}; copy the data"
+            )
+
+    @contextmanager
+    def _failing(self, key: str) -> Iterator[None]:
+        try:
+            yield
+        except WindrowError:
+            raise
+        except (BaseError, OSError, ValueError) as error:
+            raise remote_failure(error, self._name(key)) from error
+
+    def _put(self, key: str, data: BytesLike, mode: Literal["overwrite", "create"]) -> ObjectInfo:
+        self._refuse_read_only("written to")
+        view = memoryview(data).cast("B")
+        with self._failing(check_key(key)):
+            result = obstore.put(self._inner, key, view, mode=mode)
+        return ObjectInfo(key, view.nbytes, result["e_tag"], self._clock())
+
+    def _suffix_by_head(self, key: str, length: int) -> tuple[bytes, ObjectInfo]:
+        info = self.head(key)
+        start = max(0, info.size - length)
+        [data] = self.get_ranges(key, [ByteRange(start, info.size - start)])
+        return data, info
+
+    def _checked_suffix(self, info: ObjectInfo, length: int, data: bytes) -> tuple[bytes, ObjectInfo]:
+        whole = ByteRange(max(0, info.size - length), min(info.size, length))
+        if len(data) != whole.length:
+            raise too_short(self._name(info.key), whole, len(data))
+        return data, info
+
+    def _listing(self, folder: str, after: str | None) -> Iterator[ObjectInfo]:
+        with self._failing(folder):
+            for page in obstore.list(self._inner, folder or None, offset=after, chunk_size=LIST_PAGE):
+                yield from (_info(meta["path"], meta) for meta in page)
+
+
+def _info(key: str, meta: Any) -> ObjectInfo:
+    return ObjectInfo(key, meta["size"], meta["e_tag"], meta["last_modified"])
+
+
+def _sorted(listing: Iterator[ObjectInfo]) -> Iterator[ObjectInfo]:
+    yield from sorted(listing, key=lambda info: info.key)

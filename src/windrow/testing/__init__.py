@@ -1,0 +1,11 @@
+"""Tools to test what is built on Windrow, and other implementations of its parts.
+
+`StoreTests` is a suite for pytest that every store has to pass. `FaultyStore` fails on plan, `RecordingStore` writes
+down every call; both wrap any store.
+"""
+
+from windrow.testing.faulty import Fault, FaultKind, FaultyStore
+from windrow.testing.recording import Recorded, RecordingStore
+from windrow.testing.stores import StoreTests
+
+__all__ = ["Fault", "FaultKind", "FaultyStore", "Recorded", "RecordingStore", "StoreTests"]

@@ -1,0 +1,147 @@
+"""A store that fails on plan, to show that nothing is lost whichever call fails and however it does.
+
+The usual test fails the first call of a scenario, then the second, and so on until a run gets by without a fault:
+
+    for nth in itertools.count(1):
+        store = FaultyStore(open_store("memory://"), Fault(FaultKind.LOST, nth))
+        run_scenario(store)
+        check_nothing_is_broken(store.store)
+        if not store.fired:
+            break
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeVar
+
+from windrow.errors import InvalidInput, StorageError
+from windrow.storage.protocol import ObjectInfo, Store, Verb
+from windrow.storage.wrapping import Call, StoreWrapper
+
+__all__ = ["Fault", "FaultKind", "FaultyStore"]
+
+Result = TypeVar("Result")
+
+_WRITES = frozenset({"put", "put_if_absent"})
+
+
+class FaultKind(StrEnum):
+    """What goes wrong."""
+
+    ERROR = "error"
+    """The call fails and has no effect."""
+    TORN = "torn"
+    """The first bytes of an object are written, then the call fails; happens to writes only."""
+    LOST = "lost"
+    """The call has its effect, but its answer is lost: the caller sees a failure."""
+    DELAY = "delay"
+    """The call is late and succeeds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One planned fault: at the `nth` call that it can strike, counted from 1, or at that one and all after it."""
+
+    kind: FaultKind
+    nth: int = 1
+    verb: Verb | None = None
+    """Strike calls of this verb only."""
+    onwards: bool = False
+    """Strike every call from the `nth` on."""
+    keep: int | None = None
+    """How many bytes of a torn write land; half of them if not given."""
+    seconds: float = 1.0
+    """How long a delay is."""
+    retryable: bool = True
+    """What the error says of itself."""
+
+    def __post_init__(self) -> None:
+        if self.nth < 1:
+            raise InvalidInput(f"fault at call {self.nth}: calls are counted from 1; give a number from 1 on")
+
+    def can_strike(self, call: Call) -> bool:
+        """Whether a call counts for this fault."""
+        return self.verb in {None, call.verb} and (self.kind != FaultKind.TORN or call.verb in _WRITES)
+
+    def strikes(self, number: int) -> bool:
+        """Whether this fault strikes the call of this number among those that count for it."""
+        return number == self.nth or (self.onwards and number > self.nth)
+
+
+class FaultyStore(StoreWrapper):
+    """Hands calls on to `store`, except where the plan has a fault; if two would strike a call, the first does.
+
+    `calls` counts the calls by verb, `fired` the faults that struck. A listing is called when it is first asked for an
+    object.
+    """
+
+    def __init__(
+        self, store: Store, plan: Fault | Iterable[Fault] = (), *, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        super().__init__(store)
+        self.plan = (plan,) if isinstance(plan, Fault) else tuple(plan)
+        self.calls: Counter[str] = Counter()
+        self.fired = 0
+        self._counted = [0] * len(self.plan)
+        self._sleep = sleep
+        self._lock = threading.Lock()
+
+    def around(self, call: Call, run: Callable[[], Result]) -> Result:
+        """Make a call, or let it fail."""
+        fault = self._next_fault(call)
+        if fault is None:
+            return run()
+        if fault.kind == FaultKind.DELAY:
+            self._sleep(fault.seconds)
+            return run()
+        if fault.kind == FaultKind.TORN:
+            self._write_torn(call, fault)
+        elif fault.kind == FaultKind.LOST:
+            run()
+        raise _failure(call, fault)
+
+    def around_list(self, call: Call, listing: Iterator[ObjectInfo]) -> Iterator[ObjectInfo]:
+        """Hand a listing on, or let it fail: before its first object, or after its last where the answer is lost."""
+        fault = self._next_fault(call)
+        if fault is not None and fault.kind == FaultKind.DELAY:
+            self._sleep(fault.seconds)
+        elif fault is not None and fault.kind == FaultKind.ERROR:
+            raise _failure(call, fault)
+        yield from listing
+        if fault is not None and fault.kind == FaultKind.LOST:
+            raise _failure(call, fault)
+
+    def _next_fault(self, call: Call) -> Fault | None:
+        with self._lock:
+            self.calls[call.verb] += 1
+            for place, fault in enumerate(self.plan):
+                self._counted[place] += fault.can_strike(call)
+            striking = (
+                fault
+                for fault, number in zip(self.plan, self._counted, strict=True)
+                if fault.can_strike(call) and fault.strikes(number)
+            )
+            found = next(striking, None)
+            self.fired += found is not None
+            return found
+
+    def _write_torn(self, call: Call, fault: Fault) -> None:
+        data = bytes(call.data)
+        torn = data[: len(data) // 2 if fault.keep is None else fault.keep]
+        if call.verb == "put":
+            self.store.put(call.key, torn)
+        else:
+            self.store.put_if_absent(call.key, torn)
+
+
+def _failure(call: Call, fault: Fault) -> StorageError:
+    return StorageError(
+        f"{call.key}: planned fault ({fault.kind}) in {call.verb}; take it off the plan to get through",
+        retryable=fault.retryable,
+    )
