@@ -1,0 +1,175 @@
+"""What all benchmarks share: sizes, interleaved rounds, CPU and memory of the process tree, and the report.
+
+Machines are shared, so only a ratio measured in one run means anything, and below 1.3 in time nothing does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import importlib.metadata
+import json
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+__all__ = ["Measured", "Report", "Size", "interleaved", "names", "options", "peak_rss", "reset_peak_rss", "tree_cpu"]
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_NOT_BENCHMARKS = ("__init__", "__main__", "measure")
+
+
+class Size(IntEnum):
+    """How much to measure: `TINY` only shows that a benchmark still runs, `QUICK` ends within a minute."""
+
+    TINY = 0
+    QUICK = 1
+    FULL = 2
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a benchmark was asked for."""
+
+    size: Size
+    as_json: bool
+
+    def pick(self, tiny: Any, quick: Any, full: Any) -> Any:
+        """Return the value for the size that was asked for."""
+        return (tiny, quick, full)[self.size]
+
+
+def options(argv: Sequence[str] | None, doc: str | None) -> Options:
+    """Read the command line of a benchmark."""
+    parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="end within a minute")
+    parser.add_argument("--tiny", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--json", action="store_true", help="print one JSON object as the last line")
+    given = parser.parse_args(argv)
+    return Options(Size.TINY if given.tiny else Size.QUICK if given.quick else Size.FULL, given.json)
+
+
+def names() -> list[str]:
+    """Return the names of all benchmarks."""
+    found = (path.stem for path in Path(__file__).parent.glob("*.py"))
+    return sorted(name for name in found if name not in _NOT_BENCHMARKS)
+
+
+def tree_cpu(root: int | None = None) -> float:
+    """Return the CPU seconds, user and system, of a process (this one by default), its children and theirs."""
+    seconds: dict[int, float] = {}
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                stat = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue  # it ended while we looked
+            parents[int(entry.name)] = int(stat[1])
+            # user, system, and those of the children that ended
+            seconds[int(entry.name)] = sum(map(int, stat[11:15])) / _TICKS
+    root = root or os.getpid()
+    return sum(used for process, used in seconds.items() if _descends(process, root, parents))
+
+
+def _descends(process: int, root: int, parents: Mapping[int, int]) -> bool:
+    while process not in (root, 0):
+        process = parents.get(process, 0)
+    return process == root
+
+
+def peak_rss() -> int:
+    """Return the peak resident bytes of this process since the last reset."""
+    return _status("VmHWM")
+
+
+def reset_peak_rss() -> int:
+    """Start a new peak and return what is resident now."""
+    gc.collect()
+    Path("/proc/self/clear_refs").write_text("5")
+    return _status("VmRSS")
+
+
+def _status(name: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
+
+
+@dataclass
+class Measured:
+    """The rounds of one way of doing a thing."""
+
+    wall: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+
+    @property
+    def least_wall(self) -> float:
+        """The least disturbed round, in seconds."""
+        return min(self.wall)
+
+    @property
+    def least_cpu(self) -> float:
+        """The least CPU of a round, in seconds."""
+        return min(self.cpu)
+
+
+def interleaved(ways: Mapping[str, Callable[[], object]], rounds: int, *, tree: bool = False) -> dict[str, Measured]:
+    """Run every way once a round, in an order that turns; `tree` counts the CPU of child processes too."""
+    used = tree_cpu if tree else time.process_time
+    results = {name: Measured() for name in ways}
+    order = list(ways)
+    for _ in range(rounds):
+        for name in order:
+            cpu, wall = used(), time.perf_counter()
+            ways[name]()
+            results[name].wall.append(time.perf_counter() - wall)
+            results[name].cpu.append(used() - cpu)
+        order = order[1:] + order[:1]
+    return results
+
+
+@dataclass
+class Report:
+    """What a benchmark found: rows for people, ratios for machines."""
+
+    name: str
+    packages: tuple[str, ...]
+    ratios: dict[str, float] = field(default_factory=dict)
+    table: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(self, **row: Any) -> None:
+        """Add a row of the table."""
+        self.table.append(row)
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """The versions of what was measured."""
+        return {name: importlib.metadata.version(name) for name in ("windrow", *self.packages)}
+
+    def show(self, asked: Options) -> None:
+        """Print the table and the ratios; with `--json` the last line is one JSON object."""
+        console = Console(stderr=asked.as_json, width=160)
+        names = list(dict.fromkeys(key for row in self.table for key in row))
+        table = Table(*names, title=self.name)
+        for row in self.table:
+            table.add_row(*(_cell(row.get(name)) for name in names))
+        console.print(table)
+        for name, ratio in self.ratios.items():
+            console.print(f"{name} = {ratio:,.3f}")
+        console.print(", ".join(f"{name} {version}" for name, version in self.versions.items()))
+        if asked.as_json:
+            found = {"name": self.name, "ratios": self.ratios, "table": self.table, "versions": self.versions}
+            print(json.dumps(found))
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.3f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
