@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from windrow.errors import InvalidInput
-from windrow.model.timeseries import partition_ids, timeseries_ids
+from windrow.model.timeseries import partition_ids, residual_tags, timeseries_ids
 
 PINNED = [
     ("cpu.usage", 0, {}, 8585688161913568022),
@@ -200,6 +200,69 @@ def test_ids_of_tables_agree_with_the_definition(rows):
     assert timeseries_ids(table, tags=tags).to_pylist() == by_hand
     partitions = [siphash(tag_bytes([(t, row[t]) for t in tags]), signed=False) % 2**63 for row in rows]
     assert partition_ids(table, tags).tolist() == partitions
+
+
+MAPS = pa.map_(pa.string(), pa.string())
+
+
+def with_rest(columns, maps):
+    return pa.table({"metric_name": ["m"] * len(maps)} | columns | {"rest": pa.array(maps, MAPS)})
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(points, st.sets(st.sampled_from(["host", "env", "aß"]))), max_size=12), st.integers(0, 12))
+def test_an_id_does_not_depend_on_where_a_tag_lives(drawn, cut):
+    tags = ["host", "env", "aß"]
+    expected = pa.Table.from_pylist([row for row, _ in drawn], SCHEMA)
+    moved = pa.Table.from_pylist([row | dict.fromkeys(away) for row, away in drawn], SCHEMA)
+    maps = pa.array([[(tag, row[tag]) for tag in away if row[tag] is not None] or None for row, away in drawn], MAPS)
+    moved = moved.append_column("rest", pa.chunked_array([maps.slice(0, cut), maps.slice(cut)]))
+    assert timeseries_ids(moved, tags=tags, residual="rest") == timeseries_ids(expected, tags=tags)
+    tail = timeseries_ids(moved.slice(cut), tags=tags, residual="rest")
+    assert tail == timeseries_ids(expected.slice(cut), tags=tags), "a slice has ids of its own rows"
+
+
+def test_a_tag_without_a_column_is_found_in_the_residual_column():
+    table = with_rest({"host": ["a", None, None]}, [[("zone", "z")], [("host", "b"), ("app", "x")], None])
+    expected = [{"host": "a", "zone": "z"}, {"app": "x", "host": "b"}, {}]
+    ids = timeseries_ids(table, tags=["host", *residual_tags(table, "rest")], residual="rest").to_pylist()
+    assert ids == [id_by_hand("m", 0, tags) for tags in expected]
+
+
+def test_a_column_goes_before_the_residual_column():
+    table = with_rest({"host": ["a"]}, [[("host", "b")]])
+    assert timeseries_ids(table, tags=["host"], residual="rest").to_pylist() == [id_by_hand("m", 0, {"host": "a"})]
+
+
+def test_only_named_tags_count_wherever_they_live():
+    table = with_rest({}, [[("host", "a"), ("pod", "p")], [("value", "9"), ("metric_name", "n"), ("host", None)]])
+    ids = timeseries_ids(table, tags=["host", "value", "metric_name", "rest"], residual="rest").to_pylist()
+    assert ids == [id_by_hand("m", 0, {"host": "a"}), id_by_hand("m", 0, {})]
+
+
+def test_entries_of_a_map_have_no_order_and_the_last_of_a_name_counts():
+    table = with_rest({}, [[("a", "1"), ("b", "2")], [("b", "2"), ("a", "0"), ("a", "1")]])
+    first, second = timeseries_ids(table, tags=["a", "b"], residual="rest").to_pylist()
+    assert first == second == id_by_hand("m", 0, {"a": "1", "b": "2"})
+
+
+def test_a_residual_column_that_is_missing_holds_no_tags():
+    table = one_row("m", 0, {"a": "1"})
+    assert timeseries_ids(table, tags=["a"], residual="rest") == timeseries_ids(table, tags=["a"])
+    assert residual_tags(table, "rest") == ()
+
+
+def test_residual_tags_are_those_of_the_rows():
+    table = with_rest({}, [[("x", "1")], [("b", "2"), ("a", None)], None, [("a", "3")], [("y", "4")]])
+    assert residual_tags(table, "rest") == ("a", "b", "x", "y")
+    assert residual_tags(table.slice(1, 3), "rest") == ("a", "b")
+    assert residual_tags(table.slice(0, 0), "rest") == ()
+
+
+def test_a_residual_column_of_another_type_is_refused():
+    table = pa.table({"metric_name": ["m"], "rest": [["a"]]})
+    with pytest.raises(InvalidInput, match="'rest' is list<.*; make it a map from text to text"):
+        timeseries_ids(table, tags=["a"], residual="rest")
 
 
 def test_a_table_without_a_tenant_key_has_one_partition():

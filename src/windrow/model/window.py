@@ -22,6 +22,7 @@ __all__ = [
     "TIMESTAMP_UNITS",
     "VALID_MINUTES",
     "Window",
+    "ticks_of",
     "time_bounds_us",
     "window_duration",
     "window_start",
@@ -119,7 +120,7 @@ def window_starts(
     those without a time zone are UTC.
     """
     window_duration(duration)
-    ticks, per_second = _ticks(timestamps, unit)
+    ticks, per_second = ticks_of(timestamps, unit)
     is_null = np.asarray(pc.is_null(ticks), dtype=np.bool_)
     windows = np.asarray(pc.fill_null(ticks, 0), dtype=np.int64) // (per_second * duration)
     if windows.size and int(windows.min()) * duration not in _INT64:
@@ -133,7 +134,7 @@ def time_bounds_us(timestamps: pa.Array | pa.ChunkedArray, *, unit: str | None =
     Rounding down keeps order, so a time that matches a question still lies within the bounds of its own microsecond,
     and a point just before the end of a window does not seem to lie in the next one.
     """
-    ticks, per_second = _ticks(timestamps, unit)
+    ticks, per_second = ticks_of(timestamps, unit)
     extremes = pc.min_max(ticks).as_py()
     if extremes["min"] is None:
         return None
@@ -145,7 +146,7 @@ def time_bounds_us(timestamps: pa.Array | pa.ChunkedArray, *, unit: str | None =
     return low, high
 
 
-def _ticks(timestamps: Any, unit: str | None) -> tuple[Any, int]:
+def ticks_of(timestamps: Any, unit: str | None) -> tuple[Any, int]:
     """Return a time column as int64 counts since the epoch, and how many counts make a second."""
     kind = timestamps.type
     if pa.types.is_timestamp(kind):

@@ -1,0 +1,55 @@
+"""Brings the columns of a batch to the types that the table has for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow.errors import InvalidInput
+from windrow.model.widening import widened
+
+__all__ = ["coerced", "merged_types"]
+
+
+def merged_types(known: Mapping[str, pa.DataType], schema: pa.Schema) -> dict[str, pa.DataType]:
+    """Return the types of a table after a batch: new columns are added, numbers widen, anything else is refused.
+
+    All conflicts are named at once, with both types.
+    """
+    types = dict(known)
+    problems = []
+    for field in schema:
+        both = widened(types[field.name], field.type) if field.name in types else widened(pa.null(), field.type)
+        if both is None:
+            problems.append(f"column {field.name!r} is {types[field.name]} in the table and {field.type} in the data")
+        else:
+            types[field.name] = both
+    if problems:
+        raise InvalidInput(
+            f"{'; '.join(problems)}. Cast the data to the table's type, write another column, or send such rows to the "
+            "dead letters"
+        )
+    return types
+
+
+def coerced(rows: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:
+    """Return the rows with every column of the table's type; a value that does not fit is refused with its column."""
+    columns = {}
+    for name in rows.column_names:
+        column = rows[name]
+        try:
+            columns[name] = column if column.type == types[name] else _cast(column, types[name])
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise InvalidInput(f"column {name!r} cannot become {types[name]}: {error}") from error
+    return pa.table(columns)
+
+
+def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    if pa.types.is_dictionary(column.type):
+        # Casting the few distinct values is cheaper than casting all rows.
+        column = column.unify_dictionaries()
+        chunks = [pc.take(chunk.dictionary.cast(kind), chunk.indices) for chunk in column.chunks]
+        return pa.chunked_array(chunks, kind)
+    return column.cast(kind)

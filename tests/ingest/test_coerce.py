@@ -1,0 +1,40 @@
+"""Columns become what the table has, or are refused with both types."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from windrow.errors import InvalidInput
+from windrow.ingest.coerce import coerced, merged_types
+
+
+def test_new_columns_are_added_and_numbers_widen():
+    known = {"host": pa.string(), "value": pa.float32(), "old": pa.int8()}
+    schema = pa.schema([("host", pa.dictionary(pa.int8(), pa.string())), ("value", pa.float64()), ("new", pa.int32())])
+    assert merged_types(known, schema) == {
+        "host": pa.string(),
+        "value": pa.float64(),
+        "old": pa.int8(),
+        "new": pa.int32(),
+    }
+
+
+def test_every_conflict_is_named_with_both_types():
+    with pytest.raises(
+        InvalidInput, match="'a' is string in the table and int64 in the data; column 'b' is int64 .* double"
+    ):
+        merged_types({"a": pa.string(), "b": pa.int64()}, pa.schema([("a", pa.int64()), ("b", pa.float64())]))
+
+
+def test_rows_get_the_types_of_the_table():
+    dictionary = pa.chunked_array([pa.array(["x", None]).dictionary_encode(), pa.array(["y"]).dictionary_encode()])
+    rows = pa.table({"host": dictionary, "value": pa.chunked_array([[1, 2, 3]], pa.int32())})
+    made = coerced(rows, {"host": pa.string(), "value": pa.float64()})
+    assert made.schema == pa.schema([("host", pa.string()), ("value", pa.float64())])
+    assert made.to_pydict() == {"host": ["x", None, "y"], "value": [1.0, 2.0, 3.0]}
+
+
+def test_a_value_that_does_not_fit_is_refused_with_its_column():
+    with pytest.raises(InvalidInput, match="column 't' cannot become"):
+        coerced(pa.table({"t": pa.array([2**62], pa.timestamp("s"))}), {"t": pa.timestamp("ns")})
