@@ -27,12 +27,14 @@ __all__ = [
     "dictionary_codes",
     "first_unsorted_row",
     "is_sorted",
+    "packed_keys",
     "sort_indices",
     "sort_key",
     "steps_back",
 ]
 
 _VALUE, _NAN, _NULL = 0, 1, 2
+_NARROW = 32
 
 
 def comparable(value: object) -> tuple[int, Any]:
@@ -74,9 +76,26 @@ def _directed(value: tuple[int, Any], direction: Direction) -> Any:
 
 def sort_indices(table: pa.Table, schema: SortSchema) -> npt.NDArray[np.int64]:
     """Return the rows of the table in the order of the schema; rows that tie keep their order."""
-    keys = [keys for _, keys in _keys_by_column(table, schema)]
+    keys = packed_keys(table, schema)
     # lexsort takes the most significant key last
     return np.lexsort(keys[::-1]) if keys else np.arange(table.num_rows)
+
+
+def packed_keys(table: pa.Table, schema: SortSchema) -> list[npt.NDArray[np.uint64]]:
+    """Return numbers that compare as the rows do, the most significant first: columns share 64 bits where they fit."""
+    packed: list[npt.NDArray[np.uint64]] = []
+    free = 0
+    for _, key in _keys_by_column(table, schema) if table.num_rows else ():
+        low = key.min()
+        bits = (int(key.max()) - int(low)).bit_length()
+        offsets = key.astype(np.uint64) - np.uint64(int(low) % 2**64)
+        if packed and bits <= free:
+            packed[-1] = (packed[-1] << np.uint64(bits)) | offsets
+        else:
+            packed.append(offsets)
+            free = 64
+        free -= bits
+    return packed
 
 
 def is_sorted(table: pa.Table, schema: SortSchema) -> bool:
@@ -107,13 +126,21 @@ def _keys_by_column(table: pa.Table, schema: SortSchema) -> Iterator[tuple[SortC
 
 
 def _ascending_keys(values: pa.ChunkedArray, name: str) -> npt.NDArray[np.int64]:
-    if values.null_count == 0 and (pa.types.is_signed_integer(values.type) or pa.types.is_timestamp(values.type)):
+    if values.null_count == 0 and (pa.types.is_timestamp(values.type) or _is_narrow(values)):
         return np.asarray(values.cast(pa.int64()))
     try:
         codes, distinct = dictionary_codes(_rankable(values))
         return _ranks(_rankable(distinct))[codes]
     except pa.ArrowNotImplementedError:
         raise InvalidInput(f"column {name!r} of type {values.type} has no order; sort by another column") from None
+
+
+def _is_narrow(values: pa.ChunkedArray) -> bool:
+    """Say whether integers can stand for themselves; widely scattered ones, such as hashes, pack better as ranks."""
+    if not pa.types.is_signed_integer(values.type):
+        return False
+    bounds = pc.min_max(values).as_py()
+    return bounds["min"] is not None and (bounds["max"] - bounds["min"]).bit_length() <= _NARROW
 
 
 def _ranks(distinct: pa.Array) -> npt.NDArray[np.int64]:

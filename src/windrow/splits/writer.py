@@ -10,16 +10,16 @@ import pyarrow.parquet as pq
 
 from windrow.errors import InvalidInput
 from windrow.model.invariants import require
-from windrow.model.ordering import sort_indices
 from windrow.model.scope import CompactionScope
 from windrow.model.settings import TableSettings
 from windrow.model.sort_schema import Direction, SortSchema
 from windrow.model.split import SplitMetadata, split_key
 from windrow.model.window import Window, time_bounds_us
+from windrow.splits.sorting import sorted_rows
 from windrow.splits.zone_maps import zone_maps
 from windrow.storage import Store
 
-__all__ = ["SplitName", "sorted_rows", "write_split"]
+__all__ = ["SplitName", "write_split"]
 
 _ROW_GROUP_ROWS = 128 * 1024
 _GRANULE_ROWS = 8192
@@ -34,11 +34,6 @@ class SplitName:
     split_id: str
     commit_id: str
     created_at: int
-
-
-def sorted_rows(table: pa.Table, schema: SortSchema) -> pa.Table:
-    """Return the rows in the order of the sort schema; equal rows keep their order."""
-    return table.take(pa.array(sort_indices(table, schema)))
 
 
 def write_split(

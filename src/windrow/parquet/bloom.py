@@ -1,0 +1,154 @@
+"""Split-block bloom filters as Parquet has them: built, asked, and read from a file."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from windrow.errors import Damaged, InvalidInput
+from windrow.parquet.grammar import Grammar, Struct, Table, integer, struct
+
+__all__ = [
+    "MAX_BLOOM_BYTES",
+    "MIN_BLOOM_BYTES",
+    "BloomFilter",
+    "bloom_size",
+    "hash_binary",
+    "hash_numbers",
+    "read_bloom",
+]
+
+MIN_BLOOM_BYTES = 32
+MAX_BLOOM_BYTES = 4 << 20
+_BLOCK_BYTES = 32
+
+_HEADER = np.dtype(
+    [
+        ("flags", "<u4"),
+        ("num_bytes", "<i4"),
+        ("algorithm", "<i4"),
+        ("hash", "<i4"),
+        ("compression", "<i4"),
+        ("pad", "<i4"),
+    ]
+)
+_BLOOM_HEADER = Grammar(
+    "bloom filter header",
+    (
+        Struct(
+            "BloomFilterHeader",
+            "header",
+            {
+                1: integer("num_bytes"),
+                2: struct("algorithm", "Algorithm"),
+                3: struct("hash", "Hash"),
+                4: struct("compression", "Compression"),
+            },
+            required=(1, 2, 3, 4),
+        ),
+        Struct("Algorithm", "header", {1: struct("block", "Empty", tag="algorithm")}),
+        Struct("Hash", "header", {1: struct("xxhash", "Empty", tag="hash")}),
+        Struct("Compression", "header", {1: struct("uncompressed", "Empty", tag="compression")}),
+        Struct("Empty", "header"),
+    ),
+    {"header": Table(_HEADER, 1)},
+)
+
+
+def bloom_size(distinct: int, *, false_positives: float = 0.01) -> int:
+    """How many bytes a filter for so many distinct values needs: a power of two between 32 and 4 Mi."""
+    if not 0 < false_positives < 1:
+        raise InvalidInput(f"false_positives is {false_positives}; give a share between 0 and 1, both excluded")
+    if distinct <= 0:
+        return MIN_BLOOM_BYTES
+    bits = -8 * distinct / math.log(1 - false_positives ** (1 / 8))
+    wanted = min(max(math.ceil(bits / 8), MIN_BLOOM_BYTES), MAX_BLOOM_BYTES)
+    return 1 << (wanted - 1).bit_length()
+
+
+def hash_numbers(values: npt.NDArray[np.generic]) -> npt.NDArray[np.uint64]:
+    """The hashes of numbers as Parquet stores them: little-endian, integers of up to 32 bits in 4 bytes, else in 8.
+
+    Zero has one hash whatever its sign. The hash of a NaN means nothing, as no filter holds one.
+    """
+    if values.dtype.kind == "f":
+        stored = np.where(values == 0, 0, values).astype(values.dtype.newbyteorder("<"), copy=False)
+    elif values.dtype.kind in "iu":
+        stored = values.astype("<i8" if values.dtype.itemsize == 8 else "<i4", copy=False)
+    else:
+        raise InvalidInput(f"values of type {values.dtype} have no place in a bloom filter; give integers or floats")
+    width = stored.dtype.itemsize
+    return hash_binary(stored.tobytes(), np.arange(0, stored.size * width + 1, width, dtype=np.int64))
+
+
+def hash_binary(data: bytes | memoryview, bounds: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+    """The hashes of byte strings that lie one after the other; `bounds` are the n + 1 limits of n strings."""
+    from windrow.kernels.bloom import hash_values
+
+    source = np.frombuffer(bytes(data), np.uint8)
+    limits = np.ascontiguousarray(bounds, np.int64)
+    if not limits.size or limits[0] < 0 or limits[-1] > source.size or (np.diff(limits) < 0).any():
+        raise InvalidInput(f"the limits of the values must ascend from 0 to at most {source.size}, the bytes there are")
+    return hash_values(source, limits)
+
+
+def _is_nan(values: npt.NDArray[np.generic]) -> npt.NDArray[np.bool_]:
+    unequal: npt.NDArray[np.bool_] = values != values  # noqa: PLR0124  # NaN alone differs from itself
+    return unequal
+
+
+class BloomFilter:
+    """A set that may say yes to what it does not hold, but never no to what it holds."""
+
+    def __init__(self, bits: bytes | bytearray | memoryview) -> None:
+        if not bits or len(bits) % _BLOCK_BYTES:
+            raise InvalidInput(f"a bloom filter of {len(bits)} bytes: it has blocks of {_BLOCK_BYTES}, at least one")
+        self._blocks = np.frombuffer(bytearray(bits), "<u4").reshape(-1, 8)
+
+    @classmethod
+    def for_distinct(cls, distinct: int, *, false_positives: float = 0.01) -> BloomFilter:
+        """An empty filter of the size for so many distinct values."""
+        return cls(bytes(bloom_size(distinct, false_positives=false_positives)))
+
+    def insert(self, hashes: npt.NDArray[np.uint64]) -> None:
+        """Add values by their hashes."""
+        from windrow.kernels.bloom import insert
+
+        insert(self._blocks, np.ascontiguousarray(hashes, np.uint64))
+
+    def might_contain(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+        """For each hash whether its value may have been added; False is certain."""
+        from windrow.kernels.bloom import contains
+
+        return contains(self._blocks, np.ascontiguousarray(hashes, np.uint64))
+
+    def insert_numbers(self, values: npt.NDArray[np.generic]) -> None:
+        """Add numbers; NaN is left out, as no comparison finds it."""
+        self.insert(hash_numbers(values[~_is_nan(values)]))
+
+    def might_contain_numbers(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.bool_]:
+        """For each number whether it may have been added; of NaN nothing is known."""
+        return self.might_contain(hash_numbers(values)) | _is_nan(values)
+
+    def __bytes__(self) -> bytes:
+        return self._blocks.tobytes()
+
+
+def read_bloom(data: bytes | memoryview, *, name: str) -> bytes | None:
+    """The bits of a filter from bytes of a file that begin with its header; None for a kind that is not split-block.
+
+    `data` may go on after the filter; `name` is what an error calls the file.
+    """
+    source = bytes(data)
+    walked = _BLOOM_HEADER.walk(source, name=name)
+    header = walked.tables["header"][0]
+    size = int(header["num_bytes"])
+    known = bool(header["algorithm"] and header["hash"] and header["compression"])
+    if not known or size < MIN_BLOOM_BYTES or size % _BLOCK_BYTES:
+        return None
+    if size > len(source) - walked.end:
+        left = len(source) - walked.end
+        raise Damaged(f"{name}: the bloom filter claims {size} bytes, of which {left} are there; write the file again")
+    return source[walked.end : walked.end + size]

@@ -1,0 +1,96 @@
+"""The headers of pages: read where a chunk holds them, and what a page of nulls is made of."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from windrow.errors import Damaged, InvalidInput
+from windrow.parquet import thrift as t
+from windrow.parquet.chunk import Encoding
+from windrow.parquet.grammar import Grammar, Struct, Table, integer, struct
+from windrow.parquet.schema import Leaf
+
+__all__ = ["DATA_PAGE", "DATA_PAGE_V2", "DICTIONARY_PAGE", "PageHeader", "null_page", "read_page_header"]
+
+DATA_PAGE, INDEX_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = 0, 1, 2, 3
+MAX_PAGE_VALUES = (1 << 31) - 1
+
+_HEADER = np.dtype(
+    [
+        ("flags", "<u4"),
+        ("type", "<i4"),
+        ("uncompressed_size", "<i4"),
+        ("compressed_size", "<i4"),
+        ("num_values", "<i4"),
+        ("encoding", "<i4"),
+    ]
+)
+_PAGE_HEADER = Grammar(
+    "page header",
+    (
+        Struct(
+            "PageHeader",
+            "header",
+            {
+                1: integer("type"),
+                2: integer("uncompressed_size"),
+                3: integer("compressed_size"),
+                5: struct("data_page_header", "DataPageHeader"),
+                7: struct("dictionary_page_header", "DictionaryPageHeader"),
+                8: struct("data_page_header_v2", "DataPageHeaderV2"),
+            },
+            required=(1, 2, 3),
+        ),
+        Struct("DataPageHeader", "header", {1: integer("num_values"), 2: integer("encoding")}, required=(1, 2)),
+        Struct("DictionaryPageHeader", "header", {1: integer("num_values"), 2: integer("encoding")}, required=(1, 2)),
+        Struct("DataPageHeaderV2", "header", {1: integer("num_values"), 4: integer("encoding")}, required=(1, 4)),
+    ),
+    {"header": Table(_HEADER, 1)},
+)
+
+
+class PageHeader(NamedTuple):
+    """What a page says of itself; its bytes follow the header."""
+
+    type: int
+    header_size: int
+    compressed_size: int
+    uncompressed_size: int
+    num_values: int
+    encoding: int
+
+
+def read_page_header(data: bytes | memoryview, *, name: str) -> PageHeader:
+    """Read the header that `data` begins with; `name` is what an error calls the file."""
+    walked = _PAGE_HEADER.walk(bytes(data), name=name)
+    _, kind, uncompressed, compressed, values, encoding = walked.tables["header"][0].tolist()
+    if compressed < 0 or uncompressed < 0 or values < 0:
+        raise Damaged(f"{name}: page header, a size or a count is negative; write the file again")
+    return PageHeader(kind, walked.end, compressed, uncompressed, values, encoding)
+
+
+def null_page(leaf: Leaf, rows: int) -> bytes:
+    """A data page, header included, in which a column is null in all rows; it is not compressed."""
+    if leaf.max_definition == 0:
+        raise InvalidInput(f"column {'.'.join(leaf.path)!r} is required and cannot be null; write it into the file")
+    if not 0 <= rows <= MAX_PAGE_VALUES:
+        raise InvalidInput(f"a page of {rows} rows: it can have at most {MAX_PAGE_VALUES}; use smaller row groups")
+    levels = _zero_levels(leaf.max_repetition, rows) + _zero_levels(leaf.max_definition, rows)
+    header = t.struct(
+        t.i32(1, rows),
+        t.i32(2, Encoding.PLAIN),
+        t.i32(3, Encoding.RLE),
+        t.i32(4, Encoding.RLE),
+    )
+    return t.struct(t.i32(1, DATA_PAGE), t.i32(2, len(levels)), t.i32(3, len(levels)), t.nested(5, header)) + levels
+
+
+def _zero_levels(highest: int, count: int) -> bytes:
+    """`count` levels, all zero, as one run with its length before it; nothing for levels that do not exist."""
+    if not highest:
+        return b""
+    width = (highest.bit_length() + 7) // 8
+    run = t.varint(count << 1) + bytes(width) if count else b""
+    return len(run).to_bytes(4, "little") + run
