@@ -15,7 +15,7 @@ java: ## make sure of Java 17 or newer
 	@scripts/java
 
 demo: setup java ## a small lake from start to answer
-	@$(BIN)/windrow demo
+	@$(BIN)/windrow demo --overwrite
 
 test: setup java ## every suite at its small size
 	@$(BIN)/pytest -n 2 --dist loadgroup -m "not long"

@@ -167,6 +167,13 @@ class TestIngest:
             metrics.ingest(rows.withColumn("value", rows.value.cast("float")))
         assert metrics.version == 1
 
+    def test_a_task_that_fails_gives_its_own_error_and_the_commit_is_given_up(self, lake, rows):
+        metrics = lake.create_table("metrics", sort=SORT)
+        with pytest.raises(InvalidInput, match="metric_name"):
+            metrics.ingest(rows.selectExpr("* except (metric_name)", "cast(null as string) as metric_name"))
+        assert metrics.version == 0
+        assert metrics.inspect.commits()[0].state == "aborted"
+
     def test_no_rows_are_no_commit(self, lake, rows):
         metrics = lake.create_table("metrics", sort=SORT)
         with pytest.raises(InvalidInput, match="no rows"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import chain, islice
 from typing import Any
 
 from windrow.metastore import Metastore, TableRecord, WindowSummary
@@ -120,10 +121,10 @@ class Inspect:
         """Return the windows in order of time, with counts."""
         return Rows(WindowRow, tuple(map(_window_row, self.metastore.windows(self.table_id, self.version))))
 
-    def splits(self) -> Rows[SplitRow]:
+    def splits(self, limit: int | None = None) -> Rows[SplitRow]:
         """Return the visible splits, ordered by window."""
         pages = self.metastore.splits(self.table_id, self.version)
-        return Rows(SplitRow, tuple(_split_row(split) for page in pages for split in page))
+        return Rows(SplitRow, tuple(_split_row(split) for split in islice(chain.from_iterable(pages), limit)))
 
     def commits(self, limit: int | None = None) -> Rows[CommitRow]:
         """Return the commits, newest first."""

@@ -105,8 +105,8 @@ def _beside(store: Store, *, create: bool) -> str:
     """Return the address of the database in a local lake's own folder."""
     if not isinstance(store, LocalStore):
         raise ConfigError(
-            f"metastore: a lake at {store.url} needs a database that many machines can reach, and none was named; give "
-            'metastore="postgresql://user:password@host/database"'
+            f"metastore: a lake at {store.url} needs a database that many machines can reach, and none was named; "
+            "name one as the metastore, such as postgresql://user:password@host/database"
         )
     path = store.root / _DATABASE
     if not path.exists():

@@ -34,7 +34,12 @@ def ask(store):
     def never():
         pytest.fail("a table that the query does not name is not looked at")
 
-    tables = {"metrics": lambda: Relation(COLUMNS, keys), "empty": lambda: Relation(COLUMNS, []), "other": never}
+    tables = {
+        "metrics": lambda: Relation(COLUMNS, keys),
+        "empty": lambda: Relation(COLUMNS, []),
+        "vacant": lambda: Relation(pa.schema([("x", pa.int8())]), []),
+        "other": never,
+    }
     engine = DuckDBEngine(store)
     yield lambda query: engine.sql(query, tables).to_dict()
     engine.close()
@@ -57,13 +62,17 @@ def test_a_table_without_splits_has_its_columns_and_no_rows(ask):
     assert ask("select count(*) as n from empty") == [{"n": 0}]
 
 
+def test_two_tables_without_splits_keep_their_own_columns(ask):
+    assert ask("select host, x from empty, vacant") == []
+
+
 def test_tables_can_be_joined_and_named_in_subqueries(ask):
     query = "with m as (select * from metrics) select count(*) as n from m join metrics using (host)"
     assert ask(query) == [{"n": 2}]
 
 
 def test_an_unknown_table_is_not_found_and_the_known_ones_are_named(ask):
-    with pytest.raises(NotFound, match="metrics, empty"):
+    with pytest.raises(NotFound, match="metrics, empty, vacant"):
         ask("select * from nothing")
 
 

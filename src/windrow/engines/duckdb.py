@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -65,7 +66,10 @@ class DuckDBEngine:
                 if name.lower() in words:
                     self._bind(cursor, name, relation())
             try:
-                return Answer(cursor.sql(query).to_arrow_table())
+                result = cursor.sql(query)
+                if result is None:
+                    raise InvalidInput("the query is empty; write a select")
+                return Answer(_named_apart(result.to_arrow_table()))
             except duckdb.CatalogException as error:
                 known = ", ".join(tables) or "none yet"
                 raise NotFound(f"the query names what is not there: {error} Tables of the lake: {known}") from error
@@ -77,28 +81,29 @@ class DuckDBEngine:
         self._connection.close()
 
     def _bind(self, cursor: duckdb.DuckDBPyConnection, name: str, relation: Relation) -> None:
-        cursor.register(_EMPTY, relation.columns.empty_table())
-        view = f'CREATE OR REPLACE TEMP VIEW "{name}" AS SELECT * FROM {_EMPTY}'
         if relation.keys and isinstance(self._store, LocalStore):
             files = ", ".join(_quoted(str(self._store.path(key))) for key in relation.keys)
             names = ", ".join(f'"{column}"' for column in relation.columns.names)
-            view = (
-                f'CREATE OR REPLACE TEMP VIEW "{name}" AS SELECT {names} FROM '
-                f"read_parquet([{files}], union_by_name = true, hive_partitioning = false)"
-            )
-        elif relation.keys:
+            rows = f"SELECT {names} FROM read_parquet([{files}], union_by_name = true, hive_partitioning = false)"
+        else:
             cursor.register(f"windrow_{name}", self._fetched(relation))
-            view = f'CREATE OR REPLACE TEMP VIEW "{name}" AS SELECT * FROM "windrow_{name}"'
-        cursor.execute(view)
+            rows = f'SELECT * FROM "windrow_{name}"'
+        cursor.execute(f'CREATE OR REPLACE TEMP VIEW "{name}" AS {rows}')
 
     def _fetched(self, relation: Relation) -> pa.Table:
-        """Read splits that DuckDB cannot reach by a path."""
+        """Read splits that DuckDB cannot reach by a path, if there are any."""
         parts = [pq.read_table(pa.BufferReader(self._store.get(key))) for key in relation.keys]
-        plain = [part.replace_schema_metadata(None) for part in parts]
+        plain = [relation.columns.empty_table(), *(part.replace_schema_metadata(None) for part in parts)]
         return pa.concat_tables(plain, promote_options="default").select(relation.columns.names)
 
 
-_EMPTY = "windrow_empty"
+def _named_apart(table: pa.Table) -> pa.Table:
+    """Columns of one name would be one in a dictionary; the second becomes name_1, and so on."""
+    names: list[str] = []
+    for name in table.column_names:
+        others = (f"{name}_{number}" for number in itertools.count(1))
+        names.append(name if name not in names else next(other for other in others if other not in names))
+    return table.rename_columns(names)
 
 
 def _quoted(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,8 @@ from windrow.metastore import CommitKind, Metastore, TableRecord
 from windrow.model.scope import DEFAULT_SOURCE
 from windrow.model.split import SplitMetadata
 from windrow.runners.heartbeat import Heartbeat
+from windrow.runners.spark import run_on_partitions
+from windrow.runners.task_errors import errors_of_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -48,10 +50,22 @@ class Ingest:
         commit = self.metastore.open_commit(
             self.table.table_id, CommitKind.INGEST, commit_id=self.commit_id, lease=self.lease
         )
-        task = self._task(commit.attempt, field_ids)
-        with Heartbeat(self.metastore, self.commit_id, commit.attempt, self.lease):
-            splits = list(_reported(task, rows, on_split))
+        splits = self._written(rows, self._task(commit.attempt, field_ids), on_split)
         return self._publish(splits, commit.attempt, written.names)
+
+    def _written(self, rows: DataFrame, task: WriteTask, on_split: Progress | None) -> list[SplitMetadata]:
+        """Let the tasks write. What fails here was never published, so the commit is given up."""
+
+        def tell(report: str) -> None:
+            if on_split is not None:
+                on_split(_split(report))
+
+        try:
+            with Heartbeat(self.metastore, self.commit_id, task.commit_attempt, self.lease), errors_of_tasks():
+                return [_split(report) for report in run_on_partitions(rows, task.report, on_split and tell)]
+        except BaseException:
+            self.metastore.abort(self.commit_id)
+            raise
 
     def _task(self, attempt: int, field_ids: Mapping[str, int]) -> WriteTask:
         return WriteTask(
@@ -85,25 +99,8 @@ class Ingest:
         )
 
 
-def _reported(task: WriteTask, rows: DataFrame, on_split: Progress | None) -> Iterator[SplitMetadata]:
-    """Run the task over the partitions of the rows and yield the splits that the driver hears of.
-
-    Attempts that fail, or are repeated, leave files that nobody reports; they are orphans and are never published.
-    """
-
-    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        attempt = context.taskAttemptId() if context is not None else 0
-        for split in task.run(batches, attempt):
-            yield pa.RecordBatch.from_pydict({"split": [json.dumps(split.to_dict())]})
-
-    for row in rows.mapInArrow(write, "split string").toLocalIterator(prefetchPartitions=True):
-        split = SplitMetadata.from_dict(json.loads(row.split))
-        if on_split is not None:
-            on_split(split)
-        yield split
+def _split(report: str) -> SplitMetadata:
+    return SplitMetadata.from_dict(json.loads(report))
 
 
 def _arrow_schema(rows: DataFrame) -> pa.Schema:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -44,6 +45,11 @@ class WriteTask:
         rows = add_timeseries_id(rows, self.settings)
         for number, (partition_id, window, part) in enumerate(cut(rows, self.settings)):
             yield self._write(store, partition_id, window, part, f"{task_attempt}-{number}")
+
+    def report(self, batches: Iterable[pa.RecordBatch], task_attempt: int) -> Iterator[str]:
+        """Run, and yield each split as text that travels to the driver."""
+        for split in self.run(batches, task_attempt):
+            yield json.dumps(split.to_dict())
 
     def _write(self, store: Store, partition_id: int, window: Window, part: pa.Table, suffix: str) -> SplitMetadata:
         scope = CompactionScope(

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from windrow.errors import ConfigError, MissingDependency
 
@@ -19,15 +22,16 @@ if TYPE_CHECKING:
 __all__ = ["check_java", "spark_session"]
 
 _NEEDED_JAVA = 17
+_LOGGING = Path(__file__).with_name("log4j2.properties").as_uri()
 _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.sql.shuffle.partitions": "8",
-    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}",
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING}",
 }
-_CHATTER = ("WARNING:", "Setting default log level", "To adjust logging level", "\tat ", "Using Spark's default")
+_CHATTER = ("WARNING:", "Setting default log level", "To adjust logging level")
 
 
 def spark_session(
@@ -47,36 +51,57 @@ def spark_session(
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    _start({"spark.app.name": "windrow", "spark.master": master} | _SETTINGS | dict(options or {}), log)
-    return SparkSession.builder.getOrCreate()
+    return _start({"spark.app.name": "windrow", "spark.master": master} | _SETTINGS | dict(options or {}), log)
 
 
-def _start(settings: Mapping[str, str], log: Path | None) -> None:
-    from py4j.protocol import Py4JError
-    from pyspark import SparkConf, SparkContext
-    from pyspark.errors import PySparkException
-    from pyspark.java_gateway import launch_gateway
+def _start(settings: dict[str, Any], log: Path | None) -> SparkSession:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
 
-    conf = SparkConf().setAll(list(settings.items()))
-    # A session that was stopped leaves its Java behind, and Spark takes that one again.
-    running = SparkContext._gateway  # noqa: SLF001
     try:
-        if log is None or running is not None:
-            SparkContext(conf=conf)
-        else:
-            with log.open("ab") as words:
-                SparkContext(conf=conf, gateway=launch_gateway(conf, {"stderr": words}))
-    except (PySparkException, Py4JError) as error:
+        # A session that was stopped leaves its Java behind, and Spark takes that one again.
+        if log is not None and SparkContext._gateway is None:  # noqa: SLF001
+            _start_with_log(settings, log)
+        return SparkSession.builder.config(map=settings).getOrCreate()
+    except Exception as error:  # what pyspark and py4j raise has no other root
         raise ConfigError(
-            f"Spark did not start: {_problem(error, log)}; check the master {settings['spark.master']!r} and the options"
+            f"Spark did not start: {_problem(error, log)}; check the master {settings['spark.master']!r} and Spark's "
+            "options"
         ) from error
 
 
+def _start_with_log(settings: dict[str, Any], log: Path) -> None:
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    conf = SparkConf().setAll(list(settings.items()))
+    with log.open("wb") as words, _interrupt_held_back():
+        gateway = launch_gateway(conf, {"stderr": words})  # type: ignore[no-untyped-call]
+    SparkContext(conf=conf, gateway=gateway)
+
+
+@contextmanager
+def _interrupt_held_back() -> Iterator[None]:
+    """Let Ctrl-C wait for the end of the block: Java that is left half-started outlives this process."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    pressed: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if pressed:
+        raise KeyboardInterrupt
+
+
 def _problem(error: Exception, log: Path | None) -> str:
-    """Return what Java said last; Spark's own error only says that Java is gone, or shows all of its stack."""
-    said = log.read_text(errors="replace").strip().splitlines() if log is not None else []
-    told = [line for line in said if not line.startswith(_CHATTER)]
-    return told[-1].strip() if told else str(getattr(error, "java_exception", error)).partition("\n")[0]
+    """Return the one line that tells; when Java did not even start, it is in the log."""
+    said = log.read_text(errors="replace").splitlines() if log is not None and log.is_file() else []
+    told = [line.strip() for line in said if not line.startswith(_CHATTER)]
+    java = getattr(error, "java_exception", None)
+    return str(told[0] if java is None and told else java or error).partition("\n")[0]
 
 
 def check_java() -> int:
@@ -89,8 +114,8 @@ def check_java() -> int:
     found = f"{program} is version {version}" if version else f"{program} does not run" if program else "none was found"
     raise MissingDependency(
         f"Spark needs Java {_NEEDED_JAVA} or newer, and {found}. Install it (Debian, Ubuntu: sudo apt-get install -y "
-        "openjdk-17-jre-headless; Fedora: sudo dnf install java-17-openjdk-headless; macOS: brew install openjdk@17), or "
-        "set JAVA_HOME to where it is"
+        "openjdk-17-jre-headless; Fedora: sudo dnf install java-17-openjdk-headless; macOS: brew install openjdk@17), "
+        "or set JAVA_HOME to where it is"
     )
 
 

@@ -1,0 +1,56 @@
+"""How a command that failed says so: one line or one JSON object, an exit code, never a traceback unasked."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+
+import click
+
+from windrow.cli.exit_codes import ExitCode, exit_code_of
+from windrow.cli.output import to_json
+from windrow.errors import WindrowError
+
+__all__ = ["report", "silence_stdout"]
+
+_log = logging.getLogger(__name__)
+
+
+def report(error: BaseException, *, as_json: bool) -> ExitCode:
+    """Say what went wrong and return the exit code of it."""
+    kind, message, code = _described(error)
+    _log.debug("the command failed here:", exc_info=error)
+    if as_json:
+        outcome = getattr(error, "outcome", None)
+        said = {"kind": kind, "message": message, "retryable": getattr(error, "retryable", False), "outcome": outcome}
+        click.echo(to_json({"error": said}))
+    else:
+        click.echo(f"error: {message}", err=True)
+    return code
+
+
+def _described(error: BaseException) -> tuple[str, str, ExitCode]:
+    if isinstance(error, WindrowError):
+        return type(error).__name__, str(error), exit_code_of(error)
+    if isinstance(error, click.UsageError):
+        return "Usage", _usage(error), ExitCode.USAGE
+    if isinstance(error, KeyboardInterrupt | click.Abort):
+        return "Interrupted", "interrupted", ExitCode.INTERRUPTED
+    problem = f"{type(error).__name__}: {error}".strip().partition("\n")[0]
+    return (
+        "Bug",
+        f"unexpected: {problem}; this is a bug, please report it with what --log-level debug adds",
+        ExitCode.BUG,
+    )
+
+
+def _usage(error: click.UsageError) -> str:
+    command = f"; see {error.ctx.command_path} --help" if error.ctx is not None else ""
+    return error.format_message().rstrip(".") + command
+
+
+def silence_stdout() -> None:
+    """After the reader went away: what is still buffered has nowhere to go, and nobody wants to hear of it."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())

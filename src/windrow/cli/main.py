@@ -1,0 +1,78 @@
+"""The `windrow` command: its commands, and the one place where errors become exit codes.
+
+Engines, Spark and the metastore are imported by the commands that need them, when they run: `windrow --help` is fast.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from io import TextIOWrapper
+from typing import NoReturn
+
+import click
+
+from windrow.cli.config import config
+from windrow.cli.demo import demo
+from windrow.cli.exit_codes import ExitCode, table_of_exit_codes
+from windrow.cli.failures import report, silence_stdout
+from windrow.cli.inspect import inspect
+from windrow.cli.options import Group
+from windrow.cli.sql import sql
+from windrow.cli.tables import change, create, describe, list_tables
+
+__all__ = ["cli", "main", "run"]
+
+
+@click.group(
+    cls=Group,
+    top=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=f"\b\nExit codes:\n{table_of_exit_codes()}",
+)
+@click.version_option(None, "-V", "--version", package_name="windrow", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Keep a lake of time-series Parquet sorted, compacted and fast.
+
+    Settings come from options, then from WINDROW_* variables, then from windrow.toml: see `windrow config show`.
+    The global options may stand before or after the command.
+    """
+
+
+for _command in (create, list_tables, describe, change, inspect, sql, config, demo):
+    cli.add_command(_command)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code."""
+    try:
+        code = _run(list(arguments))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        silence_stdout()
+        return ExitCode.CLOSED_PIPE
+    return code
+
+
+def _run(arguments: list[str]) -> int:
+    try:
+        with cli.make_context("windrow", list(arguments)) as context:
+            cli.invoke(context)
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return ExitCode.USAGE
+    except BrokenPipeError:
+        raise
+    except (Exception, KeyboardInterrupt) as error:
+        return report(error, as_json="--json" in arguments)
+    return ExitCode.OK
+
+
+def main() -> NoReturn:
+    """Run the command line of this process."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        # A tag may hold letters that the terminal's encoding does not know.
+        sys.stdout.reconfigure(errors="backslashreplace")
+    sys.exit(run(sys.argv[1:]))

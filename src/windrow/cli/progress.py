@@ -1,0 +1,44 @@
+"""Progress of long work, on stderr and only where stderr is a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+__all__ = ["counting", "waiting"]
+
+
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """Show that something goes on of which the end is not known."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(what):
+        yield
+
+
+@contextmanager
+def counting(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Show how many rows of a known number are done; the block calls what it gets with the rows of each split."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("rows, {task.fields[splits]} splits"),
+        TimeElapsedColumn(),
+    )
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        bar = progress.add_task(what, total=total, splits=0)
+
+        def advance(rows: int) -> None:
+            progress.update(bar, advance=rows, splits=progress.tasks[0].fields["splits"] + 1)
+
+        yield advance
