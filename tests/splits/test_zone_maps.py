@@ -82,6 +82,8 @@ CASES = [
     ([None, None], pa.string(), NULL, NULL, 2),
     ([Decimal("1.5")], pa.decimal128(5, 2), NULL, NULL, 0),
     ([b"x"], pa.binary(), NULL, NULL, 0),
+    ([1], pa.time64("us"), NULL, NULL, 0),
+    ([1], pa.duration("s"), NULL, NULL, 0),
     ([[1]], pa.list_(pa.int32()), NULL, NULL, 0),
 ]
 
@@ -92,9 +94,37 @@ def test_each_type_has_bounds_or_says_that_it_has_none(values, kind, low, high, 
     assert (zone.minimum, zone.maximum, zone.null_count) == (low, high, nulls)
 
 
-def test_a_dictionary_column_is_bounded_by_its_values():
-    zone = column_zone(pa.chunked_array([pa.array(["b", "a", "b"]).dictionary_encode()]))
-    assert (zone.minimum.value, zone.maximum.value) == ("a", "b")
+@pytest.mark.parametrize("kind", [pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())], ids=str)
+@given(values=texts, place=st.integers(0, 30))
+def test_the_type_that_holds_a_text_does_not_matter(kind, values, place):
+    chunks = [pa.array(part, pa.string()).cast(kind) for part in (values[:place], values[place:])]
+    assert column_zone(pa.chunked_array(chunks)) == zone_of(values, pa.string())
+
+
+def test_a_dictionary_counts_by_what_its_rows_use():
+    values = pa.DictionaryArray.from_arrays(pa.array([1, 3, None, 4, 1]), pa.array(["a", "b", "c", None, "b", "z"]))
+    zone = column_zone(pa.chunked_array([values]))
+    assert (zone.minimum.value, zone.maximum.value, zone.null_count, zone.regex) == ("b", "b", 2, "(?s)b")
+
+
+def test_a_dictionary_of_numbers_is_bounded_too():
+    zone = column_zone(pa.chunked_array([pa.array([3, None, 1]).dictionary_encode()]))
+    assert (zone.minimum.value, zone.maximum.value, zone.null_count) == (1, 3, 1)
+
+
+@pytest.mark.parametrize("shared", ["host-", "x" * 300, ""])
+def test_a_column_of_many_values_still_has_an_expression(shared):
+    values = [shared + f"{number * 2_654_435_761 % 2**32:032b}" for number in range(20_000)]
+    zone = zone_of([*values, shared + "01"])
+    assert [value for value in [*values, shared + "01"] if not re2.fullmatch(zone.regex, value)] == []
+    assert not re2.fullmatch(zone.regex, "h" + values[0])
+
+
+def test_huge_values_are_bounded_by_their_first_characters():
+    values = ["x" * 2_000_000, "x" * 1_999_999 + "y"]
+    zone = zone_of(values)
+    assert (zone.minimum.value, zone.maximum.value) == ("x" * 64, "x" * 63 + "y")
+    assert all(re2.fullmatch(zone.regex, value) for value in values)
 
 
 def test_there_is_one_zone_for_each_schema_column_and_a_missing_column_is_null():

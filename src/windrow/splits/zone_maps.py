@@ -1,21 +1,29 @@
-"""Zone maps, computed once, from the rows that are about to be written."""
+"""Zone maps, computed once, from the rows that are about to be written.
+
+Text is looked at by its distinct values only, so that long runs of one value cost next to nothing.
+"""
 
 from __future__ import annotations
 
-import re
+from itertools import takewhile
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow.model.ordering import dictionary_codes
+from windrow.model.points import is_text
 from windrow.model.sort_schema import SortSchema
 from windrow.model.zones import NULL, ColumnZone, SortColumnValue
+from windrow.splits.regexes import DEEPEST, superset_regex
 
 __all__ = ["column_zone", "zone_maps"]
 
 _TEXT_LENGTH = 64
-_REGEX_LENGTH = 512
-_TICKS_IN_MICROSECOND = {"s": (1_000_000, 1), "ms": (1000, 1), "us": (1, 1), "ns": (1, 1000)}
+_MANY = 5000
+_MICROSECONDS = {"s": (1_000_000, 1), "ms": (1000, 1), "us": (1, 1), "ns": (1, 1000)}
+"""How many microseconds are how many ticks of each unit."""
 
 
 def zone_maps(table: pa.Table, schema: SortSchema) -> tuple[ColumnZone, ...]:
@@ -28,28 +36,23 @@ def zone_maps(table: pa.Table, schema: SortSchema) -> tuple[ColumnZone, ...]:
 
 def column_zone(column: pa.ChunkedArray) -> ColumnZone:
     """Return the bounds of a column. Types that have none here give bounds that prove nothing."""
+    if is_text(column.type):
+        return _text_zone(column)
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    kind, nulls = column.type, column.null_count
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return _text_zone(column, nulls)
     numbers = _as_numbers(column)
     if numbers is None:
-        return ColumnZone(NULL, NULL, nulls)
-    bounds = pc.min_max(numbers).as_py()
-    return ColumnZone(SortColumnValue.of(bounds["min"]), SortColumnValue.of(bounds["max"]), nulls)
+        return ColumnZone(NULL, NULL, column.null_count)
+    low, high = (_bound(value, column.type) for value in pc.min_max(numbers).as_py().values())
+    return ColumnZone(low, high, column.null_count)
 
 
 def _as_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """Return a column as numbers in zone units (times are microseconds, rounded down), or None."""
+    """Return a column as numbers in the order of its values, without NaN, or None."""
     kind = column.type
-    if pa.types.is_timestamp(kind):
-        times, over = _TICKS_IN_MICROSECOND[kind.unit]
-        ticks = column.cast(pa.int64())
-        return _floor_divide(ticks, over) if over > 1 else pc.multiply_checked(ticks, times)
     if pa.types.is_date(kind):
-        return column.cast(pa.timestamp("us")).cast(pa.int64())
-    if pa.types.is_boolean(kind):
+        column = column.cast(pa.timestamp("us"))
+    if pa.types.is_timestamp(column.type) or pa.types.is_boolean(kind):
         return column.cast(pa.int64())
     if pa.types.is_floating(kind):
         values = column.cast(pa.float64())
@@ -57,20 +60,54 @@ def _as_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     return column if pa.types.is_integer(kind) else None
 
 
-def _floor_divide(ticks: pa.ChunkedArray, by: int) -> pa.ChunkedArray:
-    """Arrow divides towards zero; times before the epoch must go down."""
-    quotient = pc.divide(ticks, by)
-    rounded_up = pc.greater(pc.multiply(quotient, by), ticks)
-    return pc.subtract(quotient, rounded_up.cast(pa.int64()))
+def _bound(value: Any, kind: pa.DataType) -> SortColumnValue:
+    """Return a bound in zone units: times are microseconds, rounded down."""
+    if value is not None and pa.types.is_timestamp(kind):
+        microseconds, ticks = _MICROSECONDS[kind.unit]
+        value = value * microseconds // ticks
+    return SortColumnValue.of(value)
 
 
-def _text_zone(column: pa.ChunkedArray, nulls: int) -> ColumnZone:
-    values = pc.drop_null(pc.unique(column.cast(pa.large_string()))).to_pylist()
-    if not values:
+def _text_zone(column: pa.ChunkedArray) -> ColumnZone:
+    distinct, nulls = _distinct_texts(column)
+    low, high = pc.min_max(distinct).as_py().values()
+    upper_bound = None if high is None else _shortened_upwards(high)
+    if upper_bound is None:
         return ColumnZone(NULL, NULL, nulls)
-    low = SortColumnValue.of(min(values)[:_TEXT_LENGTH])
-    high = _shortened_upwards(max(values))
-    return ColumnZone(low, high, nulls, _regex(values)) if high is not None else ColumnZone(NULL, NULL, nulls)
+    heads, depth = _heads(distinct, _shared_length(low[:DEEPEST], high[:DEEPEST]))
+    regex = superset_regex(heads.to_pylist(), deepest=depth)
+    return ColumnZone(SortColumnValue.of(low[:_TEXT_LENGTH]), upper_bound, nulls, regex)
+
+
+def _shared_length(low: str, high: str) -> int:
+    """Return how many characters all values share that lie between these two."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(low, high, strict=False)))
+
+
+def _heads(distinct: pa.Array, shared: int) -> tuple[pa.Array, int]:
+    """Return what an expression must see of the values, and how deep it may look.
+
+    Of many values it sees only so much behind the `shared` characters that few heads differ: it cannot follow more.
+    """
+    depths = [min(shared + 2**power, DEEPEST) for power in range(8)] if len(distinct) > _MANY else [DEEPEST]
+    found = distinct, 0
+    for depth in depths:
+        heads = pc.unique(pc.utf8_slice_codeunits(distinct, 0, depth + 1))
+        if len(heads) > _MANY and found[1]:
+            break
+        found = heads, depth
+    return found
+
+
+def _distinct_texts(column: pa.ChunkedArray) -> tuple[pa.Array, int]:
+    """Return each value once, in any order, and how many rows have none."""
+    if not pa.types.is_dictionary(column.type):
+        plain = column.cast(pa.large_string()) if pa.types.is_string_view(column.type) else column
+        return pc.unique(plain).drop_null(), column.null_count
+    codes, values = dictionary_codes(column)
+    rows = np.bincount(codes, minlength=len(values) + 1)[:-1]
+    rows[np.asarray(pc.is_null(values))] = 0
+    return values.filter(pa.array(rows > 0)).cast(pa.large_string()), len(codes) - int(rows.sum())
 
 
 def _shortened_upwards(text: str) -> SortColumnValue | None:
@@ -84,11 +121,3 @@ def _shortened_upwards(text: str) -> SortColumnValue | None:
         if following <= 0x10FFFF:
             return SortColumnValue.of(text[:place] + chr(following))
     return None
-
-
-def _regex(values: list[Any]) -> str | None:
-    """Return an expression that matches exactly the distinct values, or None when it would be long."""
-    if sum(map(len, values)) > _REGEX_LENGTH:
-        return None
-    text = "|".join(re.escape(value) for value in sorted(values))
-    return f"(?s)(?:{text})" if len(text) <= 2 * _REGEX_LENGTH else None

@@ -1,0 +1,1 @@
+"""Which bytes answer a question."""
