@@ -18,6 +18,7 @@ from windrow.cli.exit_codes import ExitCode, table_of_exit_codes
 from windrow.cli.failures import report, silence_stdout
 from windrow.cli.inspect import inspect
 from windrow.cli.options import Group
+from windrow.cli.pm import pm
 from windrow.cli.sql import sql
 from windrow.cli.tables import change, create, describe, list_tables
 
@@ -39,7 +40,7 @@ def cli() -> None:
     """
 
 
-for _command in (create, list_tables, describe, change, inspect, sql, config, demo):
+for _command in (create, list_tables, describe, change, inspect, sql, pm, config, demo):
     cli.add_command(_command)
 
 

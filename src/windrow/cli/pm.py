@@ -1,0 +1,148 @@
+"""`windrow pm`: the sidecar of a single Parquet file, built, looked at, checked and asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from windrow.cli.invocation import Invocation
+from windrow.cli.options import Group, pass_invocation
+from windrow.cli.text import fields
+from windrow.cli.text import table as text_table
+from windrow.errors import Damaged, NotFound, StorageError
+
+if TYPE_CHECKING:
+    from windrow.sidecar.convert import Read
+
+__all__ = ["pm"]
+
+
+@click.group(cls=Group)
+def pm() -> None:
+    """Work with the sidecar of a single Parquet file."""
+
+
+@pm.command()
+@click.argument("parquet", metavar="FILE.parquet")
+@click.option("-o", "--output", metavar="FILE", help="Where to write it.  [default: _FILE.pm beside the file]")
+@click.option("--no-extensions", is_flag=True, help="Leave out what Windrow adds: the bytes that QuestDB writes.")
+@pass_invocation
+def build(invocation: Invocation, parquet: str, output: str | None, *, no_extensions: bool) -> None:
+    """Write the sidecar of a Parquet file, whoever wrote that."""
+    from windrow.sidecar.build import build_sidecar
+    from windrow.sidecar.publish import publish_new
+
+    path = Path(parquet)
+    with _opened(path) as (read, size):
+        data = build_sidecar(read, size, name=parquet, extensions=not no_extensions)
+    target = Path(output) if output else path.with_name(f"_{path.stem}.pm")
+    publish_new(target, data)
+    result = {"sidecar": str(target), "size_bytes": len(data), "parquet": parquet, "parquet_size": size}
+    invocation.output.answer(result, lambda: f"wrote {target}, {len(data):,} bytes")
+
+
+@pm.command()
+@click.argument("sidecar", metavar="FILE.pm")
+@pass_invocation
+def inspect(invocation: Invocation, sidecar: str) -> None:
+    """Show what a sidecar says; with --json every field of header, chunks and all footers in the chain."""
+    from windrow.sidecar import Sidecar
+    from windrow.sidecar.inspect import describe
+
+    _check_is_file(Path(sidecar))
+    found = describe(Sidecar.open(sidecar, verify=False))
+    invocation.output.answer(found, lambda: _described(found))
+
+
+@pm.command()
+@click.argument("sidecar", metavar="FILE.pm")
+@click.option("--parquet", metavar="FILE", help="Compare with this Parquet file too.")
+@pass_invocation
+def check(invocation: Invocation, sidecar: str, parquet: str | None) -> None:
+    """Check CRC and structure of a sidecar, and that it agrees with its Parquet file."""
+    from windrow.sidecar import Sidecar
+    from windrow.sidecar.build import footer_of
+    from windrow.sidecar.check import check_against, check_bytes
+
+    path = Path(sidecar)
+    _check_is_file(path)
+    findings = check_bytes(path.read_bytes(), name=sidecar)
+    if parquet is not None and not findings:
+        with _opened(Path(parquet)) as (read, size):
+            findings = check_against(Sidecar.open(sidecar), footer_of(read, size, name=parquet), size)
+    if findings:
+        problems = "; ".join(f"{each.where}: {each.problem}" for each in findings[:5])
+        raise Damaged(f"{sidecar}: {len(findings)} findings: {problems}. Build it again with `windrow pm build`")
+    invocation.output.answer({"sidecar": sidecar, "findings": []}, lambda: f"{sidecar}: nothing is wrong with it")
+
+
+@pm.command()
+@click.argument("sidecar", metavar="FILE.pm")
+@click.option("--where", required=True, metavar="CONDITION", help="Such as: metric = 'cpu' and value > 5")
+@pass_invocation
+def prune(invocation: Invocation, sidecar: str, where: str) -> None:
+    """Say which row groups can hold a row that matches."""
+    from windrow.scan.where import parse_where
+    from windrow.sidecar import Sidecar
+    from windrow.sidecar.pruning import SidecarPruner
+
+    _check_is_file(Path(sidecar))
+    opened = Sidecar.open(sidecar)
+    pruner = SidecarPruner(parse_where(where))
+    kept = pruner.prune(opened)
+    steps = pruner.explain(opened).to_dict()
+    result = {"row_groups": len(kept), "kept": kept.nonzero()[0].tolist(), "steps": steps}
+    numbers = ", ".join(str(each) for each in kept.nonzero()[0]) or "none"
+    invocation.output.answer(
+        result,
+        lambda: f"{text_table(steps, ['step', 'units', 'asked', 'kept'])}\n\nrow groups that can match: {numbers}",
+    )
+
+
+def _described(found: dict[str, Any]) -> str:
+    newest = found["snapshots"][0]
+    head = {
+        "committed size": found["committed_size"],
+        "features": found["features"] + newest["features"],
+        "snapshots": len(found["snapshots"]),
+        "describes a Parquet file of": f"{newest['parquet_size']:,} bytes",
+        "row groups": len(newest["row_groups"]),
+        "rows": f"{sum(group['num_rows'] for group in newest['row_groups']):,}",
+    }
+    columns = [
+        {"name": each["name"], "stored as": _physical(each["physical_type"]), "type": each["type"], "id": each["id"]}
+        for each in found["columns"]
+    ]
+    return (
+        f"{fields(head)}\n\n{text_table(columns, ['name', 'stored as', 'type', 'id'])}\n\nEvery field is in `--json`."
+    )
+
+
+def _physical(code: int) -> str:
+    from windrow.parquet.schema import PhysicalType
+
+    return PhysicalType(code).name if code in list(PhysicalType) else str(code)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[Read, int]]:
+    """Give a way to read bytes of a file, and its size."""
+    _check_is_file(path)
+    with path.open("rb") as file:
+
+        def read(offset: int, length: int) -> bytes:
+            file.seek(offset)
+            return file.read(length)
+
+        yield read, path.stat().st_size
+
+
+def _check_is_file(path: Path) -> None:
+    if not path.exists():
+        raise NotFound(f"there is no file {path}")
+    if not path.is_file():
+        raise StorageError(f"{path} is not a file")

@@ -1,0 +1,91 @@
+"""Finding granules in a Parquet file: row groups whose pages are cut at the same rows in all columns.
+
+Where pages are is in the file's page index; files without one have no granules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windrow.errors import Damaged
+from windrow.parquet.footer import ParquetFooter
+from windrow.parquet.page_index import OffsetIndex, parse_offset_index
+from windrow.parquet.pages import read_page_header
+from windrow.sidecar.convert import Read
+from windrow.sidecar.granules import FirstKeys, GranuleIndex
+
+_HEADER_BYTES = 1 << 10
+_WORTH_READING = 2
+"""Indexes are read in one go when at most this many times their own bytes come along."""
+
+
+def find_granules(
+    footer: ParquetFooter, read: Read, *, name: str, keys: Sequence[Sequence[FirstKeys]] | None = None
+) -> list[GranuleIndex | None]:
+    """The granule index of every row group; `None` for one whose pages are not aligned.
+
+    `keys` are the first values of the sort columns in every granule, by row group. Pages of nested columns may be cut
+    elsewhere; such a column has no pages in the index, and can only be read by whole chunks.
+    """
+    return [
+        _granules(footer, group, read, name, () if keys is None else tuple(keys[group]))
+        for group in range(len(footer.row_group_rows))
+    ]
+
+
+def _granules(
+    footer: ParquetFooter, group: int, read: Read, name: str, keys: tuple[FirstKeys, ...]
+) -> GranuleIndex | None:
+    indexes = _offset_indexes(footer.chunks[group], read, name)
+    flat = [index for leaf, index in zip(footer.leaves, indexes, strict=False) if leaf.max_repetition == 0]
+    if not flat:
+        return None
+    first_rows, count = flat[0].first_rows, int(footer.row_group_rows[group])
+    if not all(np.array_equal(index.first_rows, first_rows) for index in flat) or (first_rows > count).any():
+        return None
+    aligned = [column for column, index in enumerate(indexes) if np.array_equal(index.first_rows, first_rows)]
+    offsets, sizes = np.zeros((2, len(indexes), len(first_rows)), np.int64)
+    for column in aligned:
+        offsets[column], sizes[column] = indexes[column].offsets, indexes[column].compressed_sizes
+    nested = [column for column in aligned if footer.leaves[column].max_repetition]
+    values = [_values(indexes[column], read, name) for column in nested]
+    return GranuleIndex(
+        np.diff(first_rows, append=count).astype("<u4"),
+        offsets.astype("<u8"),
+        sizes.astype("<u4"),
+        keys,
+        np.array(nested, "<u4"),
+        np.array(values, "<u4").reshape(len(nested), len(first_rows)),
+    )
+
+
+def _offset_indexes(chunks: NDArray[np.void], read: Read, name: str) -> list[OffsetIndex]:
+    """The offset index of every chunk; nothing if one is missing."""
+    starts, lengths = chunks["offset_index_offset"], chunks["offset_index_length"]
+    if not len(chunks) or not ((starts > 0) & (lengths > 0)).all():
+        return []
+    first, last = int(starts.min()), int((starts + lengths).max())
+    places = zip(starts.tolist(), lengths.tolist(), strict=True)
+    if last - first > _WORTH_READING * int(lengths.sum()):
+        return [parse_offset_index(read(start, length), name=name) for start, length in places]
+    data = read(first, last - first)
+    return [parse_offset_index(data[start - first : start - first + length], name=name) for start, length in places]
+
+
+def _values(index: OffsetIndex, read: Read, name: str) -> list[int]:
+    """How many values the pages of a nested column hold, which only their own headers say."""
+    return [
+        _page_values(offset, size, read, name)
+        for offset, size in zip(index.offsets.tolist(), index.compressed_sizes.tolist(), strict=True)
+    ]
+
+
+def _page_values(offset: int, size: int, read: Read, name: str) -> int:
+    try:
+        return read_page_header(read(offset, min(size, _HEADER_BYTES)), name=name).num_values
+    except Damaged:
+        # Statistics of long values make long headers.
+        return read_page_header(read(offset, size), name=name).num_values

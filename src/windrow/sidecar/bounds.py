@@ -1,0 +1,60 @@
+"""Placing minimum and maximum values in chunk records: up to 8 bytes inside of the record, longer ones out of line."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windrow.errors import InvalidInput
+from windrow.sidecar import layout
+
+
+class Spans(NamedTuple):
+    """One bound for every chunk: where its bytes are in a heap, how many (0: no bound), and whether it is exact."""
+
+    starts: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    exact: NDArray[np.bool_]
+
+
+class LongBounds(NamedTuple):
+    """Bounds that go out of line, by row group, column and side (minimum, maximum); length 0 is none."""
+
+    heap: bytes
+    starts: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+
+
+def place_bounds(chunks: NDArray[np.void], heap: bytes, minimum: Spans, maximum: Spans) -> LongBounds:
+    """Fill flags, sizes and slots of chunk records, by row group and column; gives back bounds too long for a slot."""
+    for side, spans in zip(layout.SIDES, (minimum, maximum), strict=True):
+        _refuse_too_long(spans, side.slot)
+        has = spans.lengths > 0
+        short = has & (spans.lengths <= layout.LONGEST_INLINE)
+        flags = has * side.present | short * side.inlined | (has & spans.exact) * side.exact
+        chunks["stat_flags"] |= flags.astype(np.uint8)
+        chunks["stat_sizes"] |= (np.where(short, spans.lengths, 0) << side.size_shift).astype(np.uint8)
+        chunks[side.slot][short] = _inline(heap, spans.starts[short], spans.lengths[short])
+    starts = np.stack([minimum.starts, maximum.starts], axis=-1)
+    lengths = np.stack([minimum.lengths, maximum.lengths], axis=-1)
+    return LongBounds(heap, starts, np.where(lengths > layout.LONGEST_INLINE, lengths, 0))
+
+
+def _refuse_too_long(spans: Spans, slot: str) -> None:
+    longest = int(spans.lengths.max(initial=0))
+    if longest > layout.LONGEST_BOUND:
+        where = np.argwhere(spans.lengths == longest)[0].tolist()
+        problem = f"{slot} of row group {where[0]}, column {where[1]} has {longest} bytes"
+        raise InvalidInput(f"sidecar: {problem}; leave out bounds beyond {layout.LONGEST_BOUND} bytes")
+
+
+def _inline(heap: bytes, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """The slots of short bounds: their bytes, then zeros."""
+    padded = np.frombuffer(heap + bytes(layout.LONGEST_INLINE), np.uint8)
+    places = np.arange(layout.LONGEST_INLINE)
+    slots = padded[starts[:, None] + places]
+    slots[places >= lengths[:, None]] = 0
+    words: NDArray[np.uint64] = slots.view("<u8")[:, 0]
+    return words

@@ -1,0 +1,35 @@
+"""Makes the sidecar of a Parquet file from the file itself: its tail, its page index, its bloom filters."""
+
+from __future__ import annotations
+
+from windrow.errors import Damaged
+from windrow.parquet.footer import TAIL_SIZE, ParquetFooter, footer_length, read_footer
+from windrow.sidecar.aligned_pages import find_granules
+from windrow.sidecar.convert import Read, Source, convert
+
+__all__ = ["build_sidecar", "footer_of"]
+
+FIRST_READ = 64 * 2**10
+"""Most footers lie within so many bytes of the end, and are read at once."""
+
+
+def build_sidecar(read: Read, size: int, *, name: str, etag: str | None = None, extensions: bool = True) -> bytes:
+    """Return the sidecar of a file of `size` bytes; without `extensions`, the bytes that QuestDB's converter writes."""
+    footer = footer_of(read, size, name=name)
+    granules = find_granules(footer, read, name=name) if extensions else None
+    return convert(Source(footer, size, name, read, etag, granules), extensions=extensions)
+
+
+def footer_of(read: Read, size: int, *, name: str) -> ParquetFooter:
+    """Return the footer of a file of `size` bytes, in one read if it is small and two if it is not."""
+    if size < TAIL_SIZE:
+        raise Damaged(f"{name}: {size} bytes are no Parquet file; the smallest has more")
+    tail = _tail(read, size, min(size, FIRST_READ))
+    needed = footer_length(tail[-TAIL_SIZE:], name)
+    if needed > size:
+        raise Damaged(f"{name}: the footer claims {needed} bytes, the file has {size}; it is damaged")
+    return read_footer(tail if needed <= len(tail) else _tail(read, size, needed), name=name)
+
+
+def _tail(read: Read, size: int, length: int) -> bytes:
+    return read(size - length, length)

@@ -1,0 +1,182 @@
+"""Checking a sidecar: is it whole, does every snapshot verify, and does it agree with its Parquet file?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windrow.errors import WindrowError
+from windrow.parquet.footer import ParquetFooter
+from windrow.parquet.schema import PhysicalType
+from windrow.sidecar import layout
+from windrow.sidecar.columns import Bound, ColumnChunks
+from windrow.sidecar.convert import Source, convert
+from windrow.sidecar.layout import Side
+from windrow.sidecar.reader import Sidecar
+
+MOST_SNAPSHOTS = 1_000
+"""Older snapshots are not looked at: each has a CRC over the whole file before it."""
+
+
+class Finding(NamedTuple):
+    """Something wrong with a sidecar."""
+
+    where: str
+    problem: str
+
+
+def check_bytes(data: bytes, *, name: str = "sidecar") -> list[Finding]:
+    """All that is wrong with the bytes of a sidecar, as far as they can be read."""
+    try:
+        sidecar = Sidecar.of(data, name=name, verify=False)
+        newest = islice(sidecar.snapshots(), MOST_SNAPSHOTS)
+        return [finding for snapshot in newest for finding in _check_snapshot(snapshot)]
+    except WindrowError as error:
+        return [Finding("structure", str(error))]
+
+
+def check_against(sidecar: Sidecar, footer: ParquetFooter, parquet_size: int) -> list[Finding]:
+    """All in which a snapshot differs from the Parquet file that it should describe.
+
+    A sidecar may know less than the footer, or more: only what both state must be the same.
+    """
+    if sidecar.parquet_size != parquet_size:
+        problem = f"describes a Parquet file of {sidecar.parquet_size} bytes, this one has {parquet_size}"
+        return [Finding("PARQUET_FOOTER_OFFSET", problem)]
+    source = Source(footer, parquet_size, sidecar.name)
+    expected = Sidecar.of(convert(source, extensions=False), name=sidecar.name, verify=False)
+    if sidecar.column_count != expected.column_count:
+        problem = f"is {sidecar.column_count}, the Parquet file has {expected.column_count}"
+        return [Finding("COLUMN_COUNT", problem)]
+    found = [*_compare_schema(sidecar, footer), *_compare_columns(sidecar, expected)]
+    if sidecar.row_group_count != expected.row_group_count:
+        problem = f"is {sidecar.row_group_count}, the Parquet file has {expected.row_group_count}"
+        return [*found, Finding("ROW_GROUP_COUNT", problem)]
+    return [*found, *_compare_row_groups(sidecar, expected)]
+
+
+def _check_snapshot(sidecar: Sidecar) -> Iterator[Finding]:
+    where = f"snapshot of {sidecar.footer.size} bytes"
+    try:
+        sidecar.verify()
+        _look_at_contents(sidecar)
+    except WindrowError as error:
+        yield Finding(where, str(error))
+        return
+    chunks = sidecar.chunks
+    doubtful = {
+        "CODEC": chunks["codec"] > max(layout.Codec),
+        "RESERVED": chunks["reserved"] != 0,
+        "NULL_COUNT": _nulls_beyond_values(chunks),
+        "MIN_STAT": _unreadable(sidecar, layout.MINIMUM),
+        "MAX_STAT": _unreadable(sidecar, layout.MAXIMUM),
+    }
+    for field, wrong in doubtful.items():
+        for group, column in np.argwhere(wrong)[:1].tolist():
+            value = int(chunks[field.lower()][group, column])
+            yield Finding(f"{where}, row group {group}, column {column}", f"{field} is {value}")
+    for position in np.flatnonzero(sidecar.descriptors["physical_type"] > max(PhysicalType)).tolist():
+        yield Finding(f"{where}, column {position}", "PHYSICAL_TYPE is no Parquet type")
+    yield from _lost_blooms(sidecar, where)
+    yield from _stray_bounds(sidecar, where)
+
+
+def _look_at_contents(sidecar: Sidecar) -> None:
+    """Look at all that is otherwise looked at when it is used."""
+    extensions = sidecar.extensions
+    _ = sidecar.names, extensions.schema, extensions.version, extensions.key_value
+    for group in range(sidecar.row_group_count):
+        extensions.granules(group)
+
+
+def _nulls_beyond_values(chunks: NDArray[np.void]) -> NDArray[np.bool_]:
+    known = (chunks["stat_flags"] & layout.StatFlag.NULL_COUNT_PRESENT) != 0
+    beyond: NDArray[np.bool_] = known & (chunks["null_count"] > chunks["num_values"])
+    return beyond
+
+
+def _unreadable(sidecar: Sidecar, side: Side) -> NDArray[np.bool_]:
+    """Bounds that refer to bytes outside of the file."""
+    chunks = sidecar.chunks
+    out_of_line = (chunks["stat_flags"] & (side.present | side.inlined)) == side.present
+    starts = (sidecar.entries * layout.WORD + sidecar.header.block_size)[:, None]
+    slots = chunks[side.slot]
+    offsets, lengths = slots >> np.uint64(16), slots & np.uint64(layout.LONGEST_BOUND)
+    ends = starts + offsets.astype(np.int64) + lengths.astype(np.int64)
+    unreadable: NDArray[np.bool_] = out_of_line & (ends > sidecar.footer.offset)
+    return unreadable
+
+
+def _lost_blooms(sidecar: Sidecar, where: str) -> Iterator[Finding]:
+    if sidecar.header.bloom_external:
+        return
+    for group, position in np.argwhere(sidecar.bloom_slots != 0).tolist():
+        column = int(sidecar.bloom_columns[position])
+        if sidecar.bloom(group, column) is None:
+            yield Finding(f"{where}, row group {group}, column {column}", "the bloom filter is not inside of the file")
+
+
+def _stray_bounds(sidecar: Sidecar, where: str) -> Iterator[Finding]:
+    by_column = sidecar.bounds_by_column
+    if by_column is None:
+        return
+    for column, bounds in enumerate(by_column):
+        words = sidecar.column(column).records.copy().view("<u8").reshape(-1, layout.CHUNK_WORDS)
+        if (bounds != words[:, layout.BOUND_WORDS]).any():
+            yield Finding(f"{where}, column {column}", "the bounds by column are not those of the chunks")
+
+
+def _compare_schema(sidecar: Sidecar, footer: ParquetFooter) -> Iterator[Finding]:
+    extensions = sidecar.extensions
+    if extensions.schema_bytes not in (None, footer.schema_bytes):
+        yield Finding("SCHEMA", "is not the one of the Parquet file")
+    if extensions.created_by not in (None, footer.created_by):
+        yield Finding("CREATED_BY", f"is {extensions.created_by!r}, in the Parquet file {footer.created_by!r}")
+
+
+def _compare_columns(sidecar: Sidecar, expected: Sidecar) -> Iterator[Finding]:
+    for position, (name, expected_name) in enumerate(zip(sidecar.names, expected.names, strict=True)):
+        if name != expected_name:
+            yield Finding(f"column {position}", f"is named {name!r}, in the Parquet file {expected_name!r}")
+    for field in ("physical_type", "fixed_byte_len", "max_rep_level", "max_def_level"):
+        ours, theirs = sidecar.descriptors[field], expected.descriptors[field]
+        for position in np.flatnonzero(ours != theirs).tolist():
+            problem = f"{field} is {ours[position]}, in the Parquet file {theirs[position]}"
+            yield Finding(f"column {position}", problem)
+
+
+def _compare_row_groups(sidecar: Sidecar, expected: Sidecar) -> Iterator[Finding]:
+    rows, expected_rows = sidecar.row_counts, expected.row_counts
+    for group in np.flatnonzero(rows != expected_rows).tolist():
+        yield Finding(f"row group {group}", f"NUM_ROWS is {rows[group]}, in the Parquet file {expected_rows[group]}")
+    for field in ("codec", "num_values", "byte_range_start", "total_compressed"):
+        ours, theirs = sidecar.chunks[field], expected.chunks[field]
+        for group, column in np.argwhere(ours != theirs).tolist():
+            problem = f"{field} is {ours[group, column]}, in the Parquet file {theirs[group, column]}"
+            yield Finding(f"row group {group}, column {column}", problem)
+    for position in range(sidecar.column_count):
+        yield from _compare_statistics(sidecar.column(position), expected.column(position))
+
+
+def _compare_statistics(ours: ColumnChunks, theirs: ColumnChunks) -> Iterator[Finding]:
+    statistics = {
+        "min": (_stated(ours.stored_minimum), _stated(theirs.stored_minimum)),
+        "max": (_stated(ours.stored_maximum), _stated(theirs.stored_maximum)),
+        "null_count": (ours.null_count, theirs.null_count),
+        "distinct_count": (ours.distinct_count, theirs.distinct_count),
+    }
+    for field, ((values, known), (expected, expected_known)) in statistics.items():
+        for group in np.flatnonzero(known & expected_known & (values != expected)).tolist():
+            problem = f"{field} is {values[group]!r}, in the Parquet file {expected[group]!r}"
+            yield Finding(f"row group {group}, column {ours.position}", problem)
+
+
+def _stated(bound: Bound) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """The bits of a bound, which compare where its values, as NaN, do not."""
+    values = bound.values
+    bits = values if values.dtype == object else values.view(f"<u{values.itemsize}")
+    return bits, bound.present

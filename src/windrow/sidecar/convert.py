@@ -1,0 +1,309 @@
+"""From the footer of a Parquet file, whoever wrote it, to the file's sidecar.
+
+What a chunk record can hold is taken over as it is. What it cannot hold, but a reader would otherwise open the footer
+for, goes into our own sections; `extensions=False` leaves them out and gives the bytes that QuestDB's converter writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windrow.errors import Incompatible, InvalidInput
+from windrow.parquet import chunk as parquet
+from windrow.parquet.bloom import read_bloom
+from windrow.parquet.footer import ParquetFooter, SortingColumn
+from windrow.parquet.schema import Leaf, PhysicalType, Repetition
+from windrow.sidecar import layout, types
+from windrow.sidecar.blocks import RowGroups
+from windrow.sidecar.bounds import Spans, place_bounds
+from windrow.sidecar.extensions import schema_section, snapshot_entries
+from windrow.sidecar.granules import GranuleIndex, encode_granules
+from windrow.sidecar.layout import ColumnFlag, Encoding, Order, PageFlag, StatFlag
+from windrow.sidecar.questdb_key import ColumnNote, Notes, read_notes
+from windrow.sidecar.reader import Sidecar
+from windrow.sidecar.writer import Columns, Snapshot, Update, create, update
+
+Read = Callable[[int, int], bytes]
+"""Bytes of a Parquet file, by offset and length."""
+
+_ENCODINGS = (
+    (parquet.Encoding.PLAIN, Encoding.PLAIN),
+    (parquet.Encoding.PLAIN_DICTIONARY, Encoding.RLE_DICTIONARY),
+    (parquet.Encoding.RLE_DICTIONARY, Encoding.RLE_DICTIONARY),
+    (parquet.Encoding.DELTA_BINARY_PACKED, Encoding.DELTA_BINARY_PACKED),
+    (parquet.Encoding.DELTA_LENGTH_BYTE_ARRAY, Encoding.DELTA_LENGTH_BYTE_ARRAY),
+    (parquet.Encoding.DELTA_BYTE_ARRAY, Encoding.DELTA_BYTE_ARRAY),
+    (parquet.Encoding.BYTE_STREAM_SPLIT, Encoding.BYTE_STREAM_SPLIT),
+)
+PAGE_FLAGS = (
+    (parquet.HAS_DICTIONARY_OFFSET, PageFlag.HAS_DICTIONARY_OFFSET),
+    (parquet.HAS_STATISTICS, PageFlag.HAS_STATISTICS),
+    (parquet.NAN_FREE, PageFlag.NAN_FREE),
+    (parquet.UNKNOWN_ENCODING, PageFlag.UNKNOWN_ENCODING),
+)
+"""What is known of a chunk in a Parquet footer, and the bit of a `PAGES` record for it."""
+_TYPE_DEFINED_ORDER = 1
+_TOTAL_FLOAT_ORDER = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A Parquet file to be described."""
+
+    footer: ParquetFooter
+    parquet_size: int
+    """Bytes of the file."""
+    name: str = "Parquet"
+    """What an error calls it."""
+    read: Read | None = None
+    """Gives bytes of the file; without it bloom filters are not taken over."""
+    etag: str | None = None
+    """The object store's mark of this version of the file."""
+    granules: Sequence[GranuleIndex | None] | None = None
+    """The granule index of every row group, where pages are cut at the same rows in all columns."""
+
+
+def convert(source: Source, *, extensions: bool = True) -> bytes:
+    """The sidecar of a Parquet file."""
+    notes = read_notes(source.footer.key_value, len(source.footer.leaves), source.name)
+    columns = describe_columns(source, notes, extensions=extensions)
+    groups = describe_row_groups(source, extensions=extensions)
+    seq_txn = None if notes is None else notes.seq_txn
+    return create(columns, groups, _snapshot(source, seq_txn=seq_txn, extensions=extensions))
+
+
+def convert_update(sidecar: Sidecar, source: Source, *, unused_bytes: int, seq_txn: int | None = None) -> Update:
+    """What is appended to a sidecar after row groups were added to its Parquet file, or replaced.
+
+    A row group is unchanged when its first column starts at the same byte. Our own sections are kept up where they are.
+    """
+    extensions = bool(sidecar.header.feature_flags & layout.Feature.WINDROW_SCHEMA)
+    groups = describe_row_groups(source, extensions=extensions)
+    _check_same_columns(sidecar, source)
+    old, new = sidecar.row_group_count, len(groups)
+    if new < old:
+        problem = f"{new} row groups where the sidecar has {old}"
+        raise InvalidInput(f"{source.name}: {problem}; an update cannot drop row groups, write a new sidecar")
+    changed = np.ones(new, bool)
+    changed[:old] = _moved(sidecar, groups)
+    targets = np.flatnonzero(changed).tolist()
+    snapshot = _snapshot(source, seq_txn=seq_txn, extensions=extensions, unused_bytes=unused_bytes)
+    return update(sidecar, _chosen(groups, targets), targets, snapshot)
+
+
+def describe_columns(source: Source, notes: Notes | None, *, extensions: bool = True) -> Columns:
+    """The header of the sidecar."""
+    footer = source.footer
+    sorting = _sorting(footer, notes)
+    descending = {column.column for column in sorting if column.descending}
+    records = [_descriptor(leaf, None if notes is None else notes.columns[leaf.index]) for leaf in footer.leaves]
+    descriptors = np.array(records, layout.DESCRIPTOR)
+    descriptors["flags"][list(descending)] |= int(ColumnFlag.DESCENDING)
+    names = [leaf.root.name for leaf in footer.leaves]
+    section = None
+    if extensions:
+        orders = [_order(footer, leaf) for leaf in footer.leaves]
+        section = schema_section(names, orders, footer.schema_bytes, footer.column_orders_bytes)
+    return Columns(
+        names=names,
+        descriptors=descriptors,
+        designated_timestamp=_designated_timestamp(footer, notes, sorting),
+        sorting=[column.column for column in sorting],
+        squash_tracker=layout.NONE if notes is None else notes.squash_tracker,
+        windrow=section,
+    )
+
+
+def describe_row_groups(source: Source, *, extensions: bool = True) -> RowGroups:
+    """The blocks of the sidecar."""
+    footer, stored = source.footer, source.footer.chunks
+    if (stored["flags"] & parquet.HAS_FILE_PATH).any():
+        raise Incompatible(f"{source.name}: chunks are in other files; merge them into one Parquet file first")
+    chunks = np.zeros(stored.shape, layout.CHUNK)
+    chunks["codec"] = _codecs(stored, source.name)
+    for theirs, ours in _ENCODINGS:
+        chunks["encodings"] |= _where(stored["encodings"], 1 << theirs, ours)
+    has_dictionary = (stored["flags"] & parquet.HAS_DICTIONARY_OFFSET) != 0
+    starts = np.where(has_dictionary, stored["dictionary_page_offset"], stored["data_page_offset"])
+    chunks["byte_range_start"] = np.maximum(starts, 0)
+    chunks["num_values"] = np.maximum(stored["num_values"], 0)
+    chunks["total_compressed"] = np.maximum(stored["total_compressed_size"], 0)
+    _take_count(chunks, stored, "null_count", parquet.HAS_NULL_COUNT, StatFlag.NULL_COUNT_PRESENT)
+    _take_count(chunks, stored, "distinct_count", parquet.HAS_DISTINCT_COUNT, StatFlag.DISTINCT_COUNT_PRESENT)
+    minimum = _spans(stored, "min", parquet.HAS_MIN_VALUE, parquet.MIN_EXACT_FALSE)
+    maximum = _spans(stored, "max", parquet.HAS_MAX_VALUE, parquet.MAX_EXACT_FALSE)
+    return RowGroups(
+        rows=np.maximum(footer.row_group_rows, 0).astype("<u8"),
+        chunks=chunks,
+        long_bounds=place_bounds(chunks, footer.metadata, minimum, maximum),
+        blooms=_blooms(source),
+        pages=_pages(stored) if extensions else None,
+        granules=_encoded(source.granules) if extensions else None,
+    )
+
+
+def _encoded(granules: Sequence[GranuleIndex | None] | None) -> list[bytes | None] | None:
+    return None if granules is None else [None if index is None else encode_granules(index) for index in granules]
+
+
+def _descriptor(leaf: Leaf, note: ColumnNote | None) -> tuple[int, ...]:
+    element, root = leaf.element, leaf.root
+    flags = (root.repetition or Repetition.REQUIRED) << layout.REPETITION_SHIFT
+    column_id = root.field_id
+    if note is None:
+        column_type = types.infer_type(leaf)
+    else:
+        column_type = note.column_type
+        column_id = note.id if note.id is not None and note.id >= 0 else column_id
+        flags |= (ColumnFlag.LOCAL_KEY_IS_GLOBAL if note.local_key_is_global else 0) | (
+            ColumnFlag.IS_ASCII if note.is_ascii else 0
+        )
+    physical = element.physical_type or PhysicalType.BOOLEAN
+    length = element.type_length or 0 if physical == PhysicalType.FIXED_LEN_BYTE_ARRAY else 0
+    column_id = layout.NONE if column_id is None else column_id
+    return (0, column_id, column_type, flags, length, 0, physical, leaf.max_repetition, leaf.max_definition, 0)
+
+
+def _order(footer: ParquetFooter, leaf: Leaf) -> Order:
+    order = types.order_of_leaf(leaf)
+    kind = _TYPE_DEFINED_ORDER if footer.column_orders is None else footer.column_orders[leaf.index]
+    if kind == _TYPE_DEFINED_ORDER or (kind == _TOTAL_FLOAT_ORDER and order == Order.FLOAT):
+        return order
+    return Order.UNDEFINED
+
+
+def _sorting(footer: ParquetFooter, notes: Notes | None) -> tuple[SortingColumn, ...]:
+    """What the row groups are sorted by, as far as they say; nothing when they disagree or name no such column."""
+    if notes is not None and notes.designated is not None:
+        descending = notes.columns[notes.designated].descending
+        return (SortingColumn(notes.designated, descending, nulls_first=False),)
+    declared = {tuple((c.column, c.descending) for c in group) for group in footer.row_group_sorting if group}
+    if len(declared) != 1:
+        return ()
+    columns = declared.pop()
+    if any(not 0 <= column < len(footer.leaves) for column, _ in columns):
+        return ()
+    return tuple(SortingColumn(column, descending, nulls_first=False) for column, descending in columns)
+
+
+def _designated_timestamp(footer: ParquetFooter, notes: Notes | None, sorting: Sequence[SortingColumn]) -> int:
+    """The column by whose time the rows are sorted first, if it is one that QuestDB would call designated."""
+    if notes is not None and notes.designated is not None:
+        return notes.designated
+    if not sorting or sorting[0].descending:
+        return layout.NONE
+    column = sorting[0].column
+    element = footer.leaves[column].element
+    if notes is not None:
+        is_timestamp = notes.columns[column].column_type & types.TAG_MASK == types.Tag.TIMESTAMP
+    else:
+        is_timestamp = element.logical_type is not None and element.logical_type.name == "TIMESTAMP"
+    return column if is_timestamp and element.repetition == Repetition.REQUIRED else layout.NONE
+
+
+def _codecs(stored: NDArray[np.void], name: str) -> NDArray[np.int32]:
+    codecs: NDArray[np.int32] = stored["codec"]
+    unknown = np.argwhere((codecs < 0) | (codecs > max(layout.Codec)))
+    if len(unknown):
+        group, column = unknown[0].tolist()
+        problem = f"row group {group}, column {column} is compressed with the unknown codec {codecs[group, column]}"
+        raise Incompatible(f"{name}: {problem}; write the file with another codec")
+    return codecs
+
+
+def _take_count(chunks: NDArray[np.void], stored: NDArray[np.void], field: str, theirs: int, ours: int) -> None:
+    # A negative count says nothing; as 0 it would claim that there are no nulls, and prune by that.
+    known = ((stored["flags"] & theirs) != 0) & (stored[field] >= 0)
+    chunks[field] = np.where(known, stored[field], 0)
+    chunks["stat_flags"] |= (known * ours).astype(np.uint8)
+
+
+def _spans(stored: NDArray[np.void], side: str, present: int, inexact: int) -> Spans:
+    lengths = stored[f"{side}_length"]
+    kept = ((stored["flags"] & present) != 0) & (lengths <= layout.LONGEST_BOUND)
+    return Spans(stored[f"{side}_offset"], np.where(kept, lengths, 0), (stored["flags"] & inexact) == 0)
+
+
+def _where(flags: NDArray[np.uint32], bit: int, value: int) -> NDArray[np.uint8]:
+    values: NDArray[np.uint8] = (((flags & bit) != 0) * value).astype(np.uint8)
+    return values
+
+
+def _pages(stored: NDArray[np.void]) -> NDArray[np.void]:
+    pages = np.zeros(stored.shape, layout.PAGES)
+    pages["data_page_offset"] = stored["data_page_offset"]
+    pages["uncompressed_size"] = stored["total_uncompressed_size"]
+    for part in ("offset_index", "column_index", "bloom"):
+        pages[f"{part}_offset"] = stored[f"{part}_offset"]
+        pages[f"{part}_length"] = np.clip(stored[f"{part}_length"], 0, 2**31 - 1)
+    pages["encodings"] = stored["encodings"]
+    for theirs, ours in PAGE_FLAGS:
+        pages["flags"] |= _where(stored["flags"], theirs, ours)
+    return pages
+
+
+def _blooms(source: Source) -> dict[tuple[int, int], bytes]:
+    """The filters that can be taken over: those whose length is known, which old writers do not say."""
+    if source.read is None:
+        return {}
+    stored = source.footer.chunks
+    wanted = (stored["bloom_offset"] > 0) & (stored["bloom_length"] > 0)
+    filters = {}
+    for group, column in np.argwhere(wanted).tolist():
+        place = stored[group, column]
+        bits = read_bloom(source.read(int(place["bloom_offset"]), int(place["bloom_length"])), name=source.name)
+        if bits:
+            filters[group, column] = bits
+    return filters
+
+
+def _snapshot(source: Source, *, seq_txn: int | None, extensions: bool, unused_bytes: int = 0) -> Snapshot:
+    footer, length = source.footer, len(source.footer.metadata)
+    offset = source.parquet_size - layout.PARQUET_TAIL - length
+    if offset < 0:
+        raise InvalidInput(f"{source.name}: a file of {source.parquet_size} bytes cannot end with a footer of {length}")
+    entries = None
+    if extensions:
+        entries = snapshot_entries(
+            created_by=footer.created_by, version=footer.version, key_value=footer.key_value, etag=source.etag
+        )
+    return Snapshot(offset, length, unused_bytes, seq_txn, None, entries)
+
+
+def _check_same_columns(sidecar: Sidecar, source: Source) -> None:
+    leaves = source.footer.leaves
+    names = tuple(leaf.root.name for leaf in leaves)
+    physical = [leaf.element.physical_type for leaf in leaves]
+    known = sidecar.extensions.schema_bytes
+    same_schema = known is None or known == source.footer.schema_bytes
+    if sidecar.names != names or sidecar.descriptors["physical_type"].tolist() != physical or not same_schema:
+        problem = f"its columns are not those of the sidecar {sidecar.name}"
+        raise InvalidInput(f"{source.name}: {problem}; columns never change in a sidecar, write a new one")
+
+
+def _moved(sidecar: Sidecar, groups: RowGroups) -> NDArray[np.bool_]:
+    """Row groups whose first column starts at another byte than before; without columns none can be told apart."""
+    if not sidecar.column_count:
+        return np.zeros(sidecar.row_group_count, bool)
+    before = sidecar.column(0).records["byte_range_start"]
+    moved: NDArray[np.bool_] = before != groups.chunks["byte_range_start"][: len(before), 0]
+    return moved
+
+
+def _chosen(groups: RowGroups, targets: Sequence[int]) -> RowGroups:
+    """Some of the row groups."""
+    position = {group: i for i, group in enumerate(targets)}
+    bounds = groups.long_bounds
+    return RowGroups(
+        groups.rows[list(targets)],
+        groups.chunks[list(targets)],
+        bounds and bounds._replace(starts=bounds.starts[list(targets)], lengths=bounds.lengths[list(targets)]),
+        {(position[group], column): bits for (group, column), bits in groups.blooms.items() if group in position},
+        {},
+        None if groups.pages is None else groups.pages[list(targets)],
+        None if groups.granules is None else [groups.granules[target] for target in targets],
+    )

@@ -1,0 +1,432 @@
+"""Reading a sidecar: open it, choose a snapshot, and look at any part of it as arrays over the file's own bytes.
+
+Opening reads the header, one footer and the row group entries; everything else is looked at when asked for. The cost
+of a question therefore follows what it touches, not the size of the file.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import zlib
+from bisect import bisect_left
+from collections.abc import Iterator
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windrow.errors import InvalidInput, NotFound, StorageError
+from windrow.sidecar import layout, structure
+from windrow.sidecar.columns import ColumnChunks
+from windrow.sidecar.extensions import Extensions
+from windrow.sidecar.layout import ColumnFlag, Feature, Order
+from windrow.sidecar.structure import Buffer, Footer, FooterSections, Header, HeaderSections, damaged
+from windrow.sidecar.types import order_of
+
+READ_WHOLE = 1 << 16
+"""Files up to this size are read at once: for them a mapping costs more than a copy."""
+
+_FALSE_HITS = 4
+_FEW_COLUMNS = 500
+"""Up to here searching the names is faster than looking for their hashes."""
+
+
+class Sidecar:
+    """One snapshot of a sidecar.
+
+    With `verify` (the default) the CRC and every section are checked when it is opened, which reads the whole file
+    once. Without it nothing is read ahead, for files that were verified before; no access leaves the file either way.
+    """
+
+    def __init__(self, buffer: Buffer, name: str, header: Header, footer: Footer) -> None:
+        self.buffer = buffer
+        self.name = name
+        self.header = header
+        self.footer = footer
+        entries = np.frombuffer(buffer, "<u4", footer.row_group_count, footer.entries_offset)
+        self.entries: NDArray[np.int64] = entries.astype(np.int64)
+        """The word at which each row group's block starts."""
+        self.words: NDArray[np.uint64] = np.frombuffer(buffer, "<u8", footer.offset // layout.WORD)
+        """All bytes before the footer."""
+        structure.check_blocks(self.entries, header, footer, name)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], *, parquet_size: int | None = None, verify: bool = True) -> Sidecar:
+        """The sidecar in a local file: its latest snapshot, or the one of a Parquet file of `parquet_size` bytes."""
+        name = os.fspath(path)
+        return cls.of(_load(name), name=name, parquet_size=parquet_size, verify=verify)
+
+    @classmethod
+    def of(
+        cls,
+        buffer: bytes | bytearray | memoryview | mmap.mmap,
+        *,
+        name: str = "sidecar",
+        parquet_size: int | None = None,
+        verify: bool = True,
+    ) -> Sidecar:
+        """The sidecar in bytes that were read from elsewhere; `name` is what errors call it."""
+        held = bytes(buffer) if isinstance(buffer, memoryview) else buffer
+        header = structure.read_header(held, name)
+        sidecar = cls(held, name, header, structure.choose_footer(held, header, name, parquet_size))
+        if verify:
+            sidecar.verify()
+        return sidecar
+
+    def snapshots(self) -> Iterator[Sidecar]:
+        """All snapshots of the file, the newest one first, none of them verified."""
+        for footer in structure.footer_chain(self.buffer, self.header, self.name):
+            structure.check_footer(footer, self.name)
+            yield Sidecar(self.buffer, self.name, self.header, footer)
+
+    def verify(self) -> None:
+        """Check the CRC of this snapshot, then names and sections; raises `Damaged`."""
+        stored, computed = self.checksums()
+        if stored != computed:
+            problem = f"stored {stored:#010x}, the bytes give {computed:#010x}"
+            raise damaged(self.name, "CHECKSUM", self.footer.crc_offset, problem)
+        self._check_descriptors()
+        _ = self.sorting, self.footer_sections
+        self.extensions.check()
+        _ = self.bounds_by_column
+
+    def checksums(self) -> tuple[int, int]:
+        """The CRC that the footer holds, and the one of the bytes that it covers."""
+        (stored,) = layout.U32.unpack_from(self.buffer, self.footer.crc_offset)
+        return stored, zlib.crc32(memoryview(self.buffer)[layout.CRC_START : self.footer.crc_offset])
+
+    # ---- the snapshot
+
+    @property
+    def column_count(self) -> int:
+        """Leaf columns of the Parquet file."""
+        return self.header.column_count
+
+    @property
+    def row_group_count(self) -> int:
+        """Row groups of this snapshot."""
+        return self.footer.row_group_count
+
+    @property
+    def parquet_size(self) -> int:
+        """The size of the Parquet file that this snapshot describes."""
+        return self.footer.parquet_size
+
+    @property
+    def designated_timestamp(self) -> int | None:
+        """The position of the designated timestamp."""
+        position = self.header.designated_timestamp
+        return None if position == layout.NONE else position
+
+    @cached_property
+    def sorting(self) -> tuple[int, ...]:
+        """Positions of the columns by which rows are sorted, the first one first."""
+        if self.header.feature_flags & Feature.SORTING_IS_DTS_ASC:
+            return (self.header.designated_timestamp,)
+        count, start = self.header.sorting_column_count, self.header.sorting_offset
+        sorting = np.frombuffer(self.buffer, "<u4", count, start).tolist()
+        if sorting and max(sorting) >= self.column_count:
+            raise damaged(self.name, "SORTING_COLUMNS", start, f"{max(sorting)} is no column of {self.column_count}")
+        return tuple(sorting)
+
+    @property
+    def bloom_columns(self) -> NDArray[np.uint32]:
+        """Positions of the columns that may have bloom filters."""
+        return self.header_sections.bloom_columns
+
+    @property
+    def squash_tracker(self) -> int | None:
+        """QuestDB's squash tracker."""
+        return _known(self.header_sections.squash_tracker)
+
+    @property
+    def seq_txn(self) -> int | None:
+        """QuestDB's sequencer transaction of this snapshot."""
+        return _known(self.footer_sections.seq_txn)
+
+    @property
+    def scratchpad(self) -> tuple[tuple[int, bytes], ...]:
+        """Opaque (code, content) entries of this snapshot; of equal codes the first one counts."""
+        return self.footer_sections.scratchpad
+
+    @cached_property
+    def extensions(self) -> Extensions:
+        """What Windrow adds to the format; every part of it may be absent."""
+        return Extensions(
+            self.name,
+            self.words,
+            self.buffer,
+            self.header,
+            self.footer,
+            self.header_sections.windrow,
+            self.footer_sections.windrow,
+        )
+
+    def describes(self, size: int, etag: str | None = None) -> bool:
+        """Whether a file of this size and etag can be the one that was described; an etag counts where both know it."""
+        known = self.extensions.etag
+        return size == self.parquet_size and (etag is None or known is None or etag == known)
+
+    # ---- columns
+
+    @cached_property
+    def descriptors(self) -> NDArray[np.void]:
+        """One record per column."""
+        return np.frombuffer(self.buffer, layout.DESCRIPTOR, self.column_count, layout.HEADER_SIZE)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The column names; leaves of one nested column share its name."""
+        return tuple(self.column_name(i) for i in range(self.column_count))
+
+    def column_name(self, position: int) -> str:
+        """The name of one column."""
+        offset, *_, length = self.descriptor(position)[:6]
+        if not self.header.names_offset <= offset <= offset + length <= self.footer.offset:
+            raise self._bad_name(position, offset, f"of {length} bytes is not between header and footer")
+        try:
+            return str(memoryview(self.buffer)[offset : offset + length], "utf-8")
+        except UnicodeDecodeError as error:
+            raise self._bad_name(position, offset, "is not UTF-8") from error
+
+    def column_position(self, name: str) -> int:
+        """The position of the first column of this name."""
+        position = self._search_name(name.encode())
+        if position is None:
+            position = self._positions.get(name)
+        if position is None:
+            raise NotFound(f"{self.name}: no column {name!r}; `names` lists the columns")
+        return position
+
+    def column(self, column: int | str, row_groups: NDArray[np.int64] | None = None) -> ColumnChunks:
+        """One column over all row groups, or over those at the given positions."""
+        position = self.column_position(column) if isinstance(column, str) else column
+        return ColumnChunks(self, position, row_groups)
+
+    def descriptor(self, position: int) -> tuple[int, ...]:
+        """The fields of one column's `DESCRIPTOR`."""
+        if not 0 <= position < self.column_count:
+            raise InvalidInput(f"{self.name}: no column at position {position}; there are {self.column_count}")
+        return layout.DESCRIPTOR_STRUCT.unpack_from(self.buffer, self._descriptor_offset(position))
+
+    def order(self, position: int) -> Order:
+        """How the bounds of a column compare."""
+        fields, place = self.descriptor(position), self.header_sections.windrow
+        if place is None:
+            return order_of(fields[2], fields[6])
+        code = self.buffer[place[0] + position]
+        if code > layout.LAST_ORDER:
+            raise damaged(self.name, f"order of column {position}", place[0] + position, f"{code} is no known one")
+        return Order(code)
+
+    # ---- row groups
+
+    @property
+    def row_counts(self) -> NDArray[np.uint64]:
+        """The rows of every row group."""
+        return self.words[self.entries]
+
+    @property
+    def chunks(self) -> NDArray[np.void]:
+        """All chunk records, by row group and column; a view of the file where blocks are evenly spaced."""
+        groups, columns = self.row_group_count, self.column_count
+        gaps = np.diff(self.entries)
+        if groups and columns and (gaps == gaps[:1]).all() and (gaps >= 0).all():
+            stride = int(gaps[0]) * layout.WORD if len(gaps) else self.header.block_size
+            first = int(self.entries[0]) * layout.WORD + layout.ROWS_SIZE
+            strides = (stride, layout.CHUNK_SIZE)
+            return np.ndarray((groups, columns), layout.CHUNK, self.buffer, first, strides)
+        words = self.words[(self.entries + 1)[:, None] + np.arange(columns * layout.CHUNK_WORDS)]
+        chunks: NDArray[np.void] = words.reshape(-1).view(layout.CHUNK).reshape(groups, columns)
+        return chunks
+
+    @property
+    def bounds_by_column(self) -> NDArray[np.uint64] | None:
+        """By column and row group, the `BOUND_WORDS` of every chunk; wide files of ours have it.
+
+        With it the bounds of a column are in one place instead of on a page of memory for each row group.
+        """
+        # A copy that was narrowed to fewer row groups has another shape.
+        if not layout.is_wide(self.column_count, self.row_group_count) or len(self.entries) != self.row_group_count:
+            return None
+        section = structure.snapshot_section(self.buffer, self.footer, self.name)
+        if section is None:
+            return None
+        (first,) = layout.U32.unpack_from(self.buffer, section[0])
+        if not first:
+            return None
+        shape = (self.column_count, self.row_group_count, len(layout.BOUND_WORDS))
+        size = prod(shape)
+        if first * layout.WORD < self.header.names_offset or first + size > len(self.words):
+            problem = f"{size} words from {first} on are not between header and footer"
+            raise damaged(self.name, "bounds by column", section[0], problem)
+        return self.words[first : first + size].reshape(shape)
+
+    def out_of_line(self, row_group: int, offset: int, length: int) -> bytes:
+        """Bytes of a block's out-of-line region; none where they would be outside of the blocks."""
+        start = int(self.entries[row_group]) * layout.WORD + self.header.block_size + offset
+        return bytes(self.buffer[start : start + length]) if start + length <= self.footer.offset else b""
+
+    def bloom(self, row_group: int, column: int) -> memoryview | None:
+        """The bitset of a bloom filter that is kept in the sidecar."""
+        slot = self._bloom_slot(row_group, column)
+        if slot is None or self.header.bloom_external:
+            return None
+        offset = int(slot) * layout.WORD
+        start = offset + layout.I32.size
+        if offset < self.header.names_offset or start > self.footer.offset:
+            return None
+        (length,) = layout.I32.unpack_from(self.buffer, offset)
+        if length <= 0 or start + length > self.footer.offset:
+            return None
+        return memoryview(self.buffer)[start : start + length]
+
+    def external_bloom(self, row_group: int, column: int) -> tuple[int, int] | None:
+        """Offset and length in the Parquet file of a bloom filter that is kept there."""
+        slot = self._bloom_slot(row_group, column)
+        if slot is None or not self.header.bloom_external:
+            return None
+        offset, length = slot.tolist()
+        return (offset, length) if (offset, length) != (0, 0) else None
+
+    @cached_property
+    def bloom_slots(self) -> NDArray[Any]:
+        """The bloom matrix by row group and bloom column: word positions, or places in the Parquet file."""
+        shape = (self.row_group_count, len(self.bloom_columns))
+        dtype = structure.bloom_slot(external=self.header.bloom_external)
+        offset = self.footer_sections.bloom_offset
+        return np.frombuffer(self.buffer, dtype, shape[0] * shape[1], offset).reshape(shape)
+
+    # ---- inside
+
+    @cached_property
+    def header_sections(self) -> HeaderSections:
+        """What the header's feature flags announce."""
+        limit = self.footer.offset
+        return structure.read_header_sections(self.buffer, self.header, self._names_end, limit, self.name)
+
+    @cached_property
+    def footer_sections(self) -> FooterSections:
+        """What feature flags announce in the footer."""
+        count = len(self.bloom_columns)
+        return structure.read_footer_sections(self.buffer, self.header, self.footer, count, self.name)
+
+    @cached_property
+    def _names_end(self) -> int:
+        if not self.column_count:
+            return self.header.names_offset
+        last = self.column_count - 1
+        offset, length = self._name_place(last)
+        if not self.header.names_offset <= offset <= offset + length <= self.footer.offset:
+            raise self._bad_name(last, offset, f"of {length} bytes is not between header and footer")
+        return offset + length
+
+    def _check_descriptors(self) -> None:
+        offsets, flags = self.descriptors["name_offset"], self.descriptors["flags"]
+        ends = offsets + self.descriptors["name_length"]
+        # The names follow each other, so an offset outside of the file or an end that wrapped around is found too.
+        astray = offsets[1:] != ends[:-1]
+        if len(offsets) and (offsets[0] != self.header.names_offset or astray.any()):
+            position = 0 if offsets[0] != self.header.names_offset else 1 + int(np.argmax(astray))
+            raise self._bad_name(position, int(offsets[position]), "does not follow the one before")
+        repetition = flags & layout.REPETITION_MASK
+        if (repetition == layout.REPETITION_MASK).any():
+            position = int(np.argmax(repetition))
+            place = self._descriptor_offset(position) + 16
+            raise damaged(self.name, f"FIELD_REPETITION of column {position}", place, "3 is no repetition")
+        implicit = self.header.feature_flags & Feature.SORTING_IS_DTS_ASC
+        if implicit and flags[self.header.designated_timestamp] & ColumnFlag.DESCENDING:
+            raise damaged(self.name, "FEATURE_FLAGS", 8, "SORTING_IS_DTS_ASC with a descending timestamp")
+
+    def _bad_name(self, position: int, offset: int, problem: str) -> Exception:
+        place = self._descriptor_offset(position)
+        return damaged(self.name, f"NAME_OFFSET of column {position}", place, f"the name at byte {offset} {problem}")
+
+    @staticmethod
+    def _descriptor_offset(position: int) -> int:
+        return layout.HEADER_SIZE + position * layout.DESCRIPTOR_SIZE
+
+    def _name_place(self, position: int) -> tuple[int, int]:
+        place: tuple[int, int] = layout.NAME_PLACE.unpack_from(self.buffer, self._descriptor_offset(position))
+        return place
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {name: i for i, name in reversed(list(enumerate(self.names)))}
+
+    def _search_name(self, wanted: bytes) -> int | None:
+        """Find a column without making an object of any other name; what is not found here may still be there."""
+        if not wanted or not self.column_count or "_positions" in self.__dict__:
+            return None
+        section = self.header_sections.windrow if self.column_count > _FEW_COLUMNS else None
+        if section is None:
+            return self._search_bytes(wanted)
+        return self._search_hashes(wanted, section[0] + self.column_count * layout.ORDER_SIZE)
+
+    def _search_hashes(self, wanted: bytes, start: int) -> int | None:
+        hashes = np.frombuffer(self.buffer, "<u4", self.column_count, start)
+        for position in np.flatnonzero(hashes == zlib.crc32(wanted)).tolist():
+            offset, length = self._name_place(position)
+            if self.buffer[offset : offset + length] == wanted:
+                return int(position)
+        return None
+
+    def _search_bytes(self, wanted: bytes) -> int | None:
+        """Search the names, which lie one after the other in column order, for the bytes of one.
+
+        A short name may hide in many others; after a few of those the table of all names is the better way.
+        """
+        start, columns = self.header.names_offset, range(self.column_count)
+        for _ in range(_FALSE_HITS):
+            hit = self.buffer.find(wanted, start, self._names_end)
+            if hit < 0:
+                return None
+            # Of columns with an empty name only the last one of those at this offset can have a length.
+            position = bisect_left(columns, (hit, len(wanted)), key=self._name_place)
+            if position < self.column_count and self._name_place(position) == (hit, len(wanted)):
+                return position
+            start = hit + 1
+        return None
+
+    def _bloom_slot(self, row_group: int, column: int) -> Any:
+        if not 0 <= row_group < self.row_group_count:
+            raise InvalidInput(f"{self.name}: no row group {row_group}; there are {self.row_group_count}")
+        position = int(np.searchsorted(self.bloom_columns, column))
+        if position == len(self.bloom_columns) or self.bloom_columns[position] != column:
+            return None
+        return self.bloom_slots[row_group, position]
+
+
+def _known(value: int) -> int | None:
+    return None if value == layout.NONE else value
+
+
+def _load(path: str) -> Buffer:
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError as error:
+        raise NotFound(f"{path}: no such sidecar; build it from its Parquet file") from error
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be opened: {error.strerror}; check the path and its permissions") from error
+    try:
+        return _read_or_map(descriptor, path)
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read: {error.strerror}; check that it is a file") from error
+    finally:
+        os.close(descriptor)
+
+
+def _read_or_map(descriptor: int, path: str) -> Buffer:
+    start = os.pread(descriptor, READ_WHOLE, 0)
+    if len(start) < READ_WHOLE:
+        return start
+    (committed,) = layout.U64.unpack_from(start)
+    if committed <= READ_WHOLE:
+        return start
+    # The file's length is no commit boundary, but mapping past it would kill the process at the first touch.
+    if committed > (length := os.fstat(descriptor).st_size):
+        raise damaged(path, "PARQUET_META_FILE_SIZE", 0, f"{committed} bytes are committed, the file has {length}")
+    return mmap.mmap(descriptor, committed, access=mmap.ACCESS_READ)

@@ -1,0 +1,140 @@
+"""From a sidecar back to what the Parquet footer said, without the Parquet file.
+
+The statistics stay where they are: a restored footer's bytes are those of the sidecar, and its positions point into
+them. Only sidecars with our own sections know enough for this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windrow.parquet import chunk as parquet
+from windrow.parquet.footer import ParquetFooter, SortingColumn
+from windrow.sidecar import layout
+from windrow.sidecar.convert import PAGE_FLAGS
+from windrow.sidecar.layout import ColumnFlag, PageFlag, SchemaCode, Side, SnapshotCode, StatFlag
+from windrow.sidecar.reader import Sidecar
+
+_SIDES = (
+    (layout.MINIMUM, parquet.HAS_MIN_VALUE, parquet.MIN_EXACT_FALSE),
+    (layout.MAXIMUM, parquet.HAS_MAX_VALUE, parquet.MAX_EXACT_FALSE),
+)
+_PARTS = (
+    ("offset_index", parquet.HAS_OFFSET_INDEX),
+    ("column_index", parquet.HAS_COLUMN_INDEX),
+    ("bloom", parquet.HAS_BLOOM_OFFSET | parquet.HAS_BLOOM_LENGTH),
+)
+_COUNTS = (
+    ("null_count", StatFlag.NULL_COUNT_PRESENT, parquet.HAS_NULL_COUNT),
+    ("distinct_count", StatFlag.DISTINCT_COUNT_PRESENT, parquet.HAS_DISTINCT_COUNT),
+)
+
+
+def restore_footer(sidecar: Sidecar) -> ParquetFooter | None:
+    """The footer of the Parquet file, as far as readers use it; `None` where the sidecar does not know enough.
+
+    What a sidecar has no place for is gone: the deprecated bounds, bounds beyond 65,535 bytes, index page offsets, and
+    whether nulls come first in a sort order.
+    """
+    schema, chunks = sidecar.extensions.schema, restore_chunks(sidecar)
+    place = sidecar.extensions.schema_place(SchemaCode.SCHEMA)
+    if schema is None or chunks is None or place is None:
+        return None
+    rows = sidecar.row_counts.astype(np.int64)
+    return replace(
+        schema,
+        metadata=cast("bytes", sidecar.buffer),
+        version=sidecar.extensions.version or schema.version,
+        num_rows=int(rows.sum()),
+        created_by=sidecar.extensions.created_by,
+        key_value=sidecar.extensions.key_value or {},
+        row_group_rows=rows,
+        row_group_bytes=chunks["total_uncompressed_size"].sum(axis=1),
+        row_group_sorting=(_sorting(sidecar),) * sidecar.row_group_count,
+        chunks=chunks,
+        element_positions=schema.element_positions + (place[0] - schema.schema_span[0]),
+        schema_span=place,
+        column_orders_span=sidecar.extensions.schema_place(SchemaCode.COLUMN_ORDERS),
+    )
+
+
+def restore_chunks(
+    sidecar: Sidecar, row_groups: Sequence[int] | None = None, columns: Sequence[int] | None = None
+) -> NDArray[np.void] | None:
+    """`FOOTER_CHUNK` records of some row groups and columns; their positions count from the sidecar's first byte."""
+    groups = np.arange(sidecar.row_group_count) if row_groups is None else np.asarray(row_groups, np.int64)
+    leaves = np.arange(sidecar.column_count) if columns is None else np.asarray(columns, np.int64)
+    table = sidecar.extensions.tables[SnapshotCode.PAGES]
+    if table is None or not table[groups].all():
+        return None
+    first = sidecar.entries[groups][:, None] + 1 + leaves * layout.CHUNK_WORDS
+    chunks = _records(sidecar, first, layout.CHUNK)
+    pages = _records(sidecar, table[groups][:, None] + leaves * layout.PAGES_WORDS, layout.PAGES)
+    restored = np.zeros(first.shape, parquet.FOOTER_CHUNK)
+    restored["flags"] = parquet.HAS_META
+    restored["physical_type"] = sidecar.descriptors["physical_type"][leaves]
+    for field in ("codec", "num_values"):
+        restored[field] = chunks[field]
+    restored["total_compressed_size"] = chunks["total_compressed"]
+    _restore_pages(restored, chunks, pages)
+    for field, ours, theirs in _COUNTS:
+        restored[field] = chunks[field]
+        restored["flags"] |= _where(chunks["stat_flags"], ours, theirs)
+    out_of_line = (sidecar.entries[groups] * layout.WORD + sidecar.header.block_size)[:, None]
+    for side, has_value, inexact in _SIDES:
+        starts, lengths = _bound_places(chunks, side, first * layout.WORD, out_of_line)
+        present = ((chunks["stat_flags"] & side.present) != 0) & (lengths > 0)
+        present &= starts + lengths <= sidecar.footer.offset
+        restored[f"{side.name}_offset"] = np.where(present, starts, 0)
+        restored[f"{side.name}_length"] = np.where(present, lengths, 0)
+        restored["flags"] |= _where(present, 1, has_value)
+        restored["flags"] |= _where(present & ((chunks["stat_flags"] & side.exact) == 0), 1, inexact)
+    return restored
+
+
+def _records(sidecar: Sidecar, first: NDArray[np.int64], dtype: np.dtype[np.void]) -> NDArray[np.void]:
+    words = sidecar.words[first[:, :, None] + np.arange(dtype.itemsize // layout.WORD)]
+    records: NDArray[np.void] = words.reshape(-1).view(dtype).reshape(first.shape)
+    return records
+
+
+def _restore_pages(restored: NDArray[np.void], chunks: NDArray[np.void], pages: NDArray[np.void]) -> None:
+    has_dictionary = (pages["flags"] & PageFlag.HAS_DICTIONARY_OFFSET) != 0
+    restored["dictionary_page_offset"] = np.where(has_dictionary, chunks["byte_range_start"], 0)
+    restored["total_uncompressed_size"] = pages["uncompressed_size"]
+    for field in ("data_page_offset", "encodings"):
+        restored[field] = pages[field]
+    for theirs, ours in PAGE_FLAGS:
+        restored["flags"] |= _where(pages["flags"], ours, theirs)
+    for part, flag in _PARTS:
+        restored[f"{part}_offset"], restored[f"{part}_length"] = pages[f"{part}_offset"], pages[f"{part}_length"]
+        restored["flags"] |= _where(pages[f"{part}_offset"] != 0, 1, flag)
+
+
+def _bound_places(
+    chunks: NDArray[np.void], side: Side, records: NDArray[np.int64], out_of_line: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where bounds start in the file and how long they are: in the slots of the records, or out of line."""
+    slots = chunks[side.slot]
+    inlined = (chunks["stat_flags"] & side.inlined) != 0
+    sizes = (chunks["stat_sizes"] >> side.size_shift) & 0xF
+    far = out_of_line + (slots >> np.uint64(16)).astype(np.int64)
+    starts = np.where(inlined, records + side.word * layout.WORD, far)
+    lengths = np.where(inlined, np.minimum(sizes, layout.LONGEST_INLINE), slots & np.uint64(layout.LONGEST_BOUND))
+    return starts, lengths.astype(np.int64)
+
+
+def _where(values: NDArray[Any], bit: int, flag: int) -> NDArray[np.uint32]:
+    flags: NDArray[np.uint32] = (((values & bit) != 0) * flag).astype(np.uint32)
+    return flags
+
+
+def _sorting(sidecar: Sidecar) -> tuple[SortingColumn, ...] | None:
+    flags = sidecar.descriptors["flags"]
+    columns = [(column, bool(flags[column] & ColumnFlag.DESCENDING)) for column in sidecar.sorting]
+    return tuple(SortingColumn(column, descending, nulls_first=False) for column, descending in columns) or None

@@ -1,0 +1,50 @@
+"""The records of a sidecar are byte for byte those of the format's description."""
+
+from __future__ import annotations
+
+import pytest
+
+from windrow.sidecar import layout
+
+RECORDS = {
+    "HEADER": (32, "committed_size 0 feature_flags 8 designated_timestamp 16 sorting_column_count 20 column_count 24"),
+    "DESCRIPTOR": (32, "name_offset 0 id 8 type 12 flags 16 fixed_byte_len 20 name_length 24 physical_type 28"),
+    "CHUNK": (64, "codec 0 stat_flags 2 num_values 8 byte_range_start 16 null_count 32 min_stat 48 max_stat 56"),
+    "FOOTER": (
+        40,
+        "parquet_footer_offset 0 parquet_footer_length 8 row_group_count 12 unused_bytes 16 previous_size 24",
+    ),
+    "EXTERNAL_BLOOM": (16, "offset 0 length 8"),
+    "PAGES": (64, "data_page_offset 0 uncompressed_size 8 bloom_offset 32 encodings 52 flags 56"),
+    "GRANULES": (16, "granules 0 keys 4 key_bytes 8 nested_columns 12"),
+}
+
+
+@pytest.mark.parametrize("record", RECORDS)
+def test_a_record_has_its_size_and_its_fields_where_they_belong(record: str) -> None:
+    dtype = getattr(layout, record)
+    size, places = RECORDS[record]
+    words = places.split()
+    assert dtype.itemsize == size
+    assert {name: dtype.fields[name][1] for name in words[::2]} == dict(
+        zip(words[::2], map(int, words[1::2]), strict=True)
+    )
+
+
+@pytest.mark.parametrize("record", ["HEADER", "DESCRIPTOR", "FOOTER"])
+def test_the_struct_of_a_record_has_the_same_size(record: str) -> None:
+    assert layout.as_struct(getattr(layout, record)).size == getattr(layout, record).itemsize
+
+
+def test_our_own_features_are_optional_so_that_other_readers_pass_over_them() -> None:
+    assert layout.Feature.WINDROW_SCHEMA == layout.FooterFeature.WINDROW_SNAPSHOT == 1 << 31
+    assert layout.KNOWN_FEATURES | layout.KNOWN_FOOTER_FEATURES <= layout.OPTIONAL_BITS
+
+
+@pytest.mark.parametrize(("offset", "aligned"), [(0, 0), (1, 8), (8, 8), (138, 144)])
+def test_blocks_start_at_multiples_of_eight(offset: int, aligned: int) -> None:
+    assert layout.aligned(offset) == aligned
+
+
+def test_the_smallest_file_has_eighty_bytes() -> None:
+    assert layout.SMALLEST_FILE == 80
