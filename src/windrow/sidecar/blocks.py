@@ -158,9 +158,9 @@ def _write_records(
         _copy_bounds(data, groups.long_bounds, region.bounds + (starts + fixed)[:, None, None])
     for group, start in enumerate(starts.tolist()):
         _put(data, start, layout.U64.pack(int(groups.rows[group])))
-        _put(data, start + layout.ROWS_SIZE, chunks[group].tobytes())
+        _put_records(data, start + layout.ROWS_SIZE, chunks[group])
         if groups.pages is not None:
-            _put(data, start + fixed + int(region.pages[group]), groups.pages[group].tobytes())
+            _put_records(data, start + fixed + int(region.pages[group]), groups.pages[group])
         if groups.granules is not None and (index := groups.granules[group]) is not None:
             _put(data, start + fixed + int(region.granules[group]), index)
     return chunks
@@ -203,3 +203,7 @@ def _aligned(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _put(data: NDArray[np.uint8], start: int, content: bytes) -> None:
     data.data[start : start + len(content)] = content
+
+
+def _put_records(data: NDArray[np.uint8], start: int, records: NDArray[np.void]) -> None:
+    data[start : start + records.nbytes].view(records.dtype)[:] = records

@@ -27,6 +27,10 @@ class LongBounds(NamedTuple):
     lengths: NDArray[np.int64]
 
 
+_LOW_BYTES = np.array([256**length - 1 for length in range(layout.LONGEST_INLINE + 1)], np.uint64)
+"""By a length: the word that keeps so many bytes of another."""
+
+
 def place_bounds(chunks: NDArray[np.void], heap: bytes, minimum: Spans, maximum: Spans) -> LongBounds:
     """Fill flags, sizes and slots of chunk records, by row group and column; gives back bounds too long for a slot."""
     for side, spans in zip(layout.SIDES, (minimum, maximum), strict=True):
@@ -52,9 +56,7 @@ def _refuse_too_long(spans: Spans, slot: str) -> None:
 
 def _inline(heap: bytes, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.uint64]:
     """The slots of short bounds: their bytes, then zeros."""
-    padded = np.frombuffer(heap + bytes(layout.LONGEST_INLINE), np.uint8)
-    places = np.arange(layout.LONGEST_INLINE)
-    slots = padded[starts[:, None] + places]
-    slots[places >= lengths[:, None]] = 0
-    words: NDArray[np.uint64] = slots.view("<u8")[:, 0]
-    return words
+    padded = heap + bytes(layout.LONGEST_INLINE)
+    # A word at every byte, so that one lookup takes all bytes of a slot.
+    words: NDArray[np.uint64] = np.ndarray(len(heap) + 1, "<u8", padded, strides=(1,))
+    return words[starts] & _LOW_BYTES[lengths]

@@ -88,9 +88,13 @@ def create(columns: Columns, groups: RowGroups, snapshot: Snapshot) -> bytes:
     end = len(header) + len(blocks.data)
     word, bounds = (0, b"") if snapshot.windrow is None else _bounds_by_column(blocks.chunks, end)
     footer = _footer(snapshot, blocks.entries, slots, _tables(blocks), previous_size=0, bounds_word=word)
-    body = b"".join([header[layout.CRC_START :], blocks.data.tobytes(), bounds, footer])
-    rest = body + _end(zlib.crc32(body), len(footer))
-    return layout.U64.pack(layout.CRC_START + len(rest)) + rest
+    parts: list[bytes | memoryview] = [memoryview(header)[layout.CRC_START :], blocks.data.data, bounds, footer]
+    crc = 0
+    for part in parts:
+        crc = zlib.crc32(part, crc)
+    tail = _end(crc, len(footer))
+    size = layout.CRC_START + sum(len(part) for part in parts) + len(tail)
+    return b"".join([layout.U64.pack(size), *parts, tail])
 
 
 def update(
