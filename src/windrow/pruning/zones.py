@@ -30,11 +30,13 @@ from windrow.model.predicate import (
 )
 from windrow.model.sort_schema import SortSchema
 from windrow.model.split import SplitMetadata
-from windrow.model.zones import ColumnZone, ValueKind
+from windrow.model.zones import ColumnZone, SortColumnValue, ValueKind
 
 __all__ = ["may_match"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_QUIET = re2.Options()
+_QUIET.log_errors = False
 
 
 def may_match(predicate: Predicate, split: SplitMetadata) -> bool:
@@ -73,27 +75,28 @@ def _column_may(predicate: Predicate, zone: ColumnZone, row_count: int) -> bool:
 
 
 def _equal(zone: ColumnZone, value: Any) -> bool:
-    if not (_at_most(zone, value) and _at_least(zone, value)):
+    if not (_at_most(zone, value) and _reaches(zone, value)):
         return False
-    if zone.regex is None or not isinstance(value, str):
-        return True
-    return _pattern(zone.regex).fullmatch(value) is not None
+    pattern = _pattern(zone.regex) if zone.regex is not None and isinstance(value, str) else None
+    return pattern is None or pattern.fullmatch(value) is not None
 
 
 def _below(zone: ColumnZone, value: Any) -> bool:
-    return not _comparable(zone, value) or zone.minimum.value < value
+    return not _comparable(zone.minimum, value) or zone.minimum.value < value
 
 
 def _at_most(zone: ColumnZone, value: Any) -> bool:
-    return not _comparable(zone, value) or zone.minimum.value <= value
+    return not _comparable(zone.minimum, value) or zone.minimum.value <= value
+
+
+def _reaches(zone: ColumnZone, value: Any) -> bool:
+    return not _comparable(zone.maximum, value) or zone.maximum.value >= value
 
 
 def _at_least(zone: ColumnZone, value: Any) -> bool:
     # NaN is greater than any number and is in no float's maximum, so such a maximum proves nothing.
     # Times are rounded down, so a maximum that equals the value may lie above it: `>` is tested like `>=`.
-    if not _comparable(zone, value) or zone.maximum.kind is ValueKind.F64:
-        return True
-    return bool(zone.maximum.value >= value)
+    return zone.maximum.kind is ValueKind.F64 or _reaches(zone, value)
 
 
 def _any(_: ColumnZone, __: Any) -> bool:
@@ -117,11 +120,10 @@ def _starts_with(zone: ColumnZone, prefix: str) -> bool:
     return low.value[: len(prefix)] <= prefix <= high.value
 
 
-def _comparable(zone: ColumnZone, value: Any) -> bool:
-    kind = zone.minimum.kind
-    if kind is ValueKind.NULL or value is None:
+def _comparable(bound: SortColumnValue, value: Any) -> bool:
+    if bound.kind is ValueKind.NULL or value is None:
         return False
-    return isinstance(value, str) == (kind is ValueKind.STRING)
+    return isinstance(value, str) == (bound.kind is ValueKind.STRING)
 
 
 def _bound(value: Literal) -> Any:
@@ -150,4 +152,8 @@ def _positions(sort_schema: str) -> dict[str, int]:
 
 @lru_cache(maxsize=4096)
 def _pattern(regex: str) -> Any:
-    return re2.compile(regex)
+    """Return the compiled expression, or None when it cannot be used: then it proves nothing."""
+    try:
+        return re2.compile(regex, _QUIET)
+    except re2.error:
+        return None

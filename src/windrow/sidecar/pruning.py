@@ -1,0 +1,461 @@
+"""Pruning by a sidecar: which row groups, and which granules inside of them, can hold a row that matches.
+
+Only the columns that a predicate names are touched. What costs less comes first: null counts and bounds, then bloom
+filters, then the keys that granules start with. A name counts only where it stands for exactly one flat column.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windrow.errors import NotFound
+from windrow.model.predicate import Literal, Predicate, columns_of
+from windrow.model.rows import Rows
+from windrow.parquet.schema import LogicalType, PhysicalType
+from windrow.pruning import types
+from windrow.pruning.bounds import Bounds, Mask
+from windrow.pruning.encoding import cells_of, stored_values
+from windrow.pruning.keys import KeyBounds, key_bounds, tied, tightened
+from windrow.pruning.pruner import Pruner, compile_predicate
+from windrow.pruning.selection import literals_of, value_tests
+from windrow.pruning.types import ColumnType, Family
+from windrow.sidecar import layout
+from windrow.sidecar.columns import NUMBERS, Bound
+from windrow.sidecar.granules import FirstKeys, GranuleIndex
+from windrow.sidecar.layout import ColumnFlag, Order, PageFlag, Side, SnapshotCode
+from windrow.sidecar.reader import Sidecar
+from windrow.sidecar.types import DESIGNATED, DESIGNATED_DESCENDING, NANOSECONDS, TAG_MASK, Tag
+
+__all__ = ["Granules", "Read", "SidecarPruner", "Step", "prune", "prune_granules"]
+
+Read: TypeAlias = Callable[[int, int], bytes]
+"""Bytes of the Parquet file, by offset and length."""
+
+_Places: TypeAlias = NDArray[np.int64]
+"""Positions of row groups."""
+
+_TEXTS = {Tag.STRING, Tag.SYMBOL, Tag.VARCHAR, Tag.VARCHAR_SLICE}
+_INTEGERS = {Tag.BYTE, Tag.SHORT, Tag.INT, Tag.LONG}
+_DECIMALS = range(Tag.DECIMAL8, Tag.DECIMAL256 + 1)
+_SCALE_SHIFT = 18
+_UNITS = {"MILLIS": "ms", "MICROS": "us", "NANOS": "ns"}
+_COMPARABLE_ORDERS = (1, 2)
+"""Kinds of Parquet column order that floats of 16 bits have, which is no `Order` of a sidecar."""
+_BROKEN_DECIMALS = "parquet-cpp version"
+"""Writers before Arrow 4 call themselves so; the bounds of their decimals in bytes are wrong."""
+_FILTER_BLOCK = 32
+_FLAGS_WORD = layout.PAGES.fields["flags"][1] // layout.WORD  # type: ignore[index]
+
+
+class Granules(NamedTuple):
+    """What is left of one row group."""
+
+    row_group: int
+    kept: Mask | None
+    """Granules that can hold a matching row; None where the sidecar knows no granules and the row group stays whole."""
+
+    @property
+    def ranges(self) -> list[tuple[int, int]]:
+        """Runs of kept granules, each from its first to before its end; a row group that stays whole counts as one."""
+        kept = np.ones(1, bool) if self.kept is None else self.kept
+        steps = np.diff(kept.astype(np.int8), prepend=0, append=0)
+        return list(zip(np.flatnonzero(steps == 1).tolist(), np.flatnonzero(steps == -1).tolist(), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """How many units one step of pruning was asked about, and how many it left."""
+
+    step: str
+    units: str
+    asked: int
+    kept: int
+
+
+class SidecarPruner:
+    """A predicate, to be asked of any number of sidecars."""
+
+    def __init__(self, predicate: Predicate) -> None:
+        self._predicate = predicate
+        self._names = sorted(columns_of(predicate))
+        self._literals: dict[str, list[Literal]] = {name: [] for name in self._names}
+        for test in value_tests(predicate):
+            self._literals[test.column] += literals_of(test)
+        self._compiled: dict[tuple[ColumnType | None, ...], Pruner] = {}
+
+    def prune(self, sidecar: Sidecar, read: Read | None = None) -> Mask:
+        """The row groups that can hold a matching row; `read` gives bloom filters that are not in the sidecar."""
+        inquiry = self._inquiry(sidecar)
+        return inquiry.by_filters(inquiry.by_bounds(), read)
+
+    def prune_granules(self, sidecar: Sidecar, kept: Mask) -> list[Granules]:
+        """What is left of each row group that was kept."""
+        return self._inquiry(sidecar).by_keys(kept)
+
+    def explain(self, sidecar: Sidecar, read: Read | None = None) -> Rows[Step]:
+        """What each step of pruning leaves."""
+        inquiry = self._inquiry(sidecar)
+        row_groups = np.ones(sidecar.row_group_count, bool)
+        by_step = {"all-null": inquiry.by_nulls(), "statistics": inquiry.by_bounds()}
+        by_step["bloom filters"] = inquiry.by_filters(by_step["statistics"], read)
+        steps = []
+        for step, kept in by_step.items():
+            steps.append(Step(step, "row groups", int(row_groups.sum()), int(kept.sum())))
+            row_groups = kept
+        masks = [each.kept for each in inquiry.by_keys(row_groups) if each.kept is not None]
+        steps.append(Step("granule keys", "granules", sum(map(len, masks)), sum(int(mask.sum()) for mask in masks)))
+        return Rows(Step, tuple(steps))
+
+    def _inquiry(self, sidecar: Sidecar) -> _Inquiry:
+        found = [_column(sidecar, name, self._literals[name]) for name in self._names]
+        columns = {name: column for name, column in zip(self._names, found, strict=True) if column is not None}
+        shape = tuple(None if column is None else column.type for column in found)
+        if shape not in self._compiled:
+            column_types = {name: column.type for name, column in columns.items()}
+            self._compiled[shape] = compile_predicate(self._predicate, column_types)
+        return _Inquiry(sidecar, columns, self._compiled[shape])
+
+
+def prune(sidecar: Sidecar, predicate: Predicate, read: Read | None = None) -> Mask:
+    """The row groups of one sidecar that can hold a matching row."""
+    return SidecarPruner(predicate).prune(sidecar, read)
+
+
+def prune_granules(sidecar: Sidecar, predicate: Predicate, kept: Mask) -> list[Granules]:
+    """What is left of each row group of one sidecar that was kept."""
+    return SidecarPruner(predicate).prune_granules(sidecar, kept)
+
+
+class _Column(NamedTuple):
+    """The one column that a name stands for."""
+
+    position: int
+    physical_type: int
+    length: int | None
+    """Bytes of a value, where they are a fixed number of bytes."""
+    descending: bool
+    type: ColumnType
+
+
+class _Inquiry:
+    """A predicate, asked of one sidecar."""
+
+    def __init__(self, sidecar: Sidecar, columns: Mapping[str, _Column], pruner: Pruner) -> None:
+        self._sidecar = sidecar
+        self._columns = columns
+        self._pruner = pruner
+
+    def by_nulls(self) -> Mask:
+        """The row groups that null counts alone leave."""
+        row_groups = _RowGroups(self._sidecar, self._columns)
+
+        def counts_of(name: str) -> Bounds | None:
+            bounds = row_groups.bounds_of(name)
+            return None if bounds is None else bounds.without_values()
+
+        return self._pruner.judge(len(row_groups), counts_of).may_match
+
+    def by_bounds(self) -> Mask:
+        """The row groups that null counts and bounds leave."""
+        kept = np.zeros(self._sidecar.row_group_count, bool)
+        row_groups = _RowGroups(self._sidecar, self._columns, self._in_time())
+        kept[row_groups.places] = self._pruner.judge(len(row_groups), row_groups.bounds_of).may_match
+        return kept
+
+    def by_filters(self, kept: Mask, read: Read | None) -> Mask:
+        """Of the row groups that were kept those that bloom filters leave."""
+        asked = self._pruner.point_columns & self._columns.keys()
+        if not asked or not kept.any() or (read is None and not len(self._sidecar.bloom_columns)):
+            return kept
+        row_groups = _RowGroups(self._sidecar, self._columns, np.flatnonzero(kept))
+
+        def holds(name: str, points: tuple[Any, ...]) -> Mask:
+            return _may_hold(self._sidecar, row_groups.places, self._columns[name], points, read)
+
+        left = np.zeros(len(kept), bool)
+        left[row_groups.places] = self._pruner.judge(len(row_groups), row_groups.bounds_of, holds).may_match
+        return left
+
+    def by_keys(self, kept: Mask) -> list[Granules]:
+        """What the keys of granules leave of the row groups that were kept."""
+        places = np.flatnonzero(kept)
+        found = {place: self._sidecar.extensions.granules(place) for place in places.tolist()}
+        indexes = {place: index for place, index in found.items() if index is not None}
+        row_groups = _RowGroups(self._sidecar, self._columns, np.array([*indexes], np.int64))
+        granules = _GranuleBounds(row_groups, list(indexes.values()), self._columns)
+        may_match = self._pruner.judge(len(granules), granules.bounds_of).may_match
+        masks = dict(zip(indexes, np.split(may_match, granules.starts[1:]), strict=True)) if indexes else {}
+        return [Granules(place, masks.get(place)) for place in found]
+
+    def _in_time(self) -> _Places | None:
+        """The row groups in the range of time that is asked for, where their order allows to find them by search."""
+        sidecar, position = self._sidecar, self._sidecar.designated_timestamp
+        if position is None or not _is_in_order(sidecar, position):
+            return None
+        names = [name for name, column in self._columns.items() if column.position == position]
+        start, stop = 0, sidecar.row_group_count
+        for selection in self._pruner.required:
+            if selection.column in names and len(selection.cuts):
+                first, end = selection.cuts[0], selection.cuts[-1]
+                if not selection.selected[0]:
+                    start = max(start, _search(sidecar, position, first, layout.MAXIMUM) or 0)
+                if not selection.selected[-1]:
+                    found = _search(sidecar, position, end, layout.MINIMUM)
+                    stop = stop if found is None else min(stop, found)
+        return np.arange(start, max(start, stop))
+
+
+class _RowGroups:
+    """Row groups of a sidecar, all or some, and what is known of their columns."""
+
+    def __init__(self, sidecar: Sidecar, columns: Mapping[str, _Column], places: _Places | None = None) -> None:
+        self.places = np.arange(sidecar.row_group_count) if places is None else places
+        self._sidecar = sidecar
+        self._columns = columns
+        self._known: dict[str, Bounds] = {}
+        self._part = sidecar
+        if len(self.places) < sidecar.row_group_count:
+            self._part = copy(sidecar)
+            self._part.entries = sidecar.entries[self.places]
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def bounds_of(self, name: str) -> Bounds | None:
+        """The bounds of a column in every row group."""
+        column = self._columns.get(name)
+        if column is not None and name not in self._known:
+            self._known[name] = self._bounds(column)
+        return self._known.get(name)
+
+    def _bounds(self, column: _Column) -> Bounds:
+        chunks = self._part.column(column.position)
+        minimum, has_minimum = _values(chunks.minimum, column)
+        maximum, has_maximum = _values(chunks.maximum, column)
+        nan_free = column.type.family is Family.FLOAT and self._nan_free(column.position)
+        counts = (*chunks.null_count, chunks.records["num_values"])
+        return Bounds(minimum, maximum, has_minimum, has_maximum, *counts, nan_free)
+
+    def _nan_free(self, position: int) -> Mask | bool:
+        table = self._sidecar.extensions.tables[SnapshotCode.PAGES]
+        if table is None:
+            return False
+        records = table[self.places]
+        flags = self._sidecar.words[np.where(records > 0, records + position * layout.PAGES_WORDS + _FLAGS_WORD, 0)]
+        nan_free: Mask = (records > 0) & ((flags & np.uint64(PageFlag.NAN_FREE)) != 0)
+        return nan_free
+
+
+def _values(bound: Bound, column: _Column) -> tuple[NDArray[Any], Mask]:
+    if column.type.family is Family.NUMBER and column.physical_type == PhysicalType.BYTE_ARRAY:
+        bound = bound.where(bound.exact)  # a number that lost its last bytes is another number
+    return stored_values(bound.values, bound.present, column.type, column.length)
+
+
+class _GranuleBounds:
+    """The granules of some row groups, and what is known of their columns."""
+
+    def __init__(self, row_groups: _RowGroups, indexes: Sequence[GranuleIndex], columns: Mapping[str, _Column]) -> None:
+        sizes = np.array([len(index.rows) for index in indexes], np.int64)
+        self.starts = np.cumsum(sizes) - sizes
+        self._owners = np.repeat(np.arange(len(indexes)), sizes)
+        self._row_groups = row_groups
+        self._indexes = indexes
+        self._columns = columns
+
+    def __len__(self) -> int:
+        return len(self._owners)
+
+    def bounds_of(self, name: str) -> Bounds | None:
+        """The bounds of a column in every granule: those of its row group, and tighter ones from the keys."""
+        inherited = self._row_groups.bounds_of(name)
+        if inherited is None or not self._indexes:
+            return inherited
+        keys = [_key_bounds(index, self._columns[name]) for index in self._indexes]
+        return tightened(inherited.take(self._owners), KeyBounds.joined(keys))
+
+
+def _key_bounds(index: GranuleIndex, column: _Column) -> KeyBounds:
+    size = len(index.rows)
+    level = next((level for level, key in enumerate(index.keys) if key.column == column.position), None)
+    if level is None:
+        return KeyBounds.unknown(size, column.type)
+    key, before = index.keys[level], [key.values() for key in index.keys[:level]]
+    values, present = _first_values(key, column)
+    return key_bounds(values, present, key.nulls, tied(before, size), descending=column.descending)
+
+
+def _first_values(key: FirstKeys, column: _Column) -> tuple[NDArray[Any], Mask]:
+    present, dtype = ~key.nulls, NUMBERS.get(column.physical_type)
+    if dtype is None:
+        raw = np.empty(len(present), object)
+        raw[:] = [value or b"" for value in key.values()]
+        return stored_values(raw, present, column.type, column.length)
+    raw = np.zeros(len(present), dtype)
+    if (np.diff(key.ends, prepend=np.uint32(0)) != present * dtype.itemsize).any():
+        return stored_values(raw, np.zeros(len(present), bool), column.type)
+    raw[present] = np.frombuffer(key.data, dtype)
+    return stored_values(raw, present, column.type)
+
+
+def _column(sidecar: Sidecar, name: str, literals: Sequence[Literal]) -> _Column | None:
+    """The flat column of a name; None when there is no such, when it is nested, or when the name is not its alone."""
+    position = _position(sidecar, name)
+    if position is None:
+        return None
+    _, _, code, flags, length, _, physical_type, max_rep_level, max_def_level, _ = sidecar.descriptor(position)
+    repetition = (flags & layout.REPETITION_MASK) >> layout.REPETITION_SHIFT
+    if max_rep_level or max_def_level != repetition:
+        return None
+    column_type = _described_type(code, physical_type, sidecar.order(position))
+    if not all(map(column_type.compares, literals)):
+        column_type = _declared_type(sidecar, position) or column_type
+    if column_type.dtype == "object" and column_type.family is Family.NUMBER and _has_broken_decimals(sidecar):
+        column_type = types.OPAQUE
+    fixed_length = length if physical_type == PhysicalType.FIXED_LEN_BYTE_ARRAY else None
+    return _Column(position, physical_type, fixed_length, bool(flags & ColumnFlag.DESCENDING), column_type)
+
+
+def _position(sidecar: Sidecar, name: str) -> int | None:
+    try:
+        position = sidecar.column_position(name)
+    except (NotFound, UnicodeEncodeError):
+        return None
+    wanted = name.encode()
+    last = sidecar.descriptor(sidecar.column_count - 1)
+    start, end = sidecar.header.names_offset, last[0] + last[5]
+    # Bytes that occur once among all names are one name; only otherwise the names have to be told apart.
+    again = sidecar.buffer.find(wanted, sidecar.buffer.find(wanted, start, end) + len(wanted), end)
+    return position if again < 0 or sidecar.names.count(name) == 1 else None
+
+
+def _described_type(code: int, physical_type: int, order: Order) -> ColumnType:
+    """What a descriptor tells of the values."""
+    tag = code & TAG_MASK
+    match order:
+        case Order.FLOAT:
+            return types.FLOAT
+        case Order.BYTES:
+            return types.TEXT if tag in _TEXTS else types.BINARY
+        case Order.SIGNED_BIG_ENDIAN if tag in _DECIMALS:
+            return types.decimal(code >> _SCALE_SHIFT, wide=True)
+        case Order.UNSIGNED if physical_type == PhysicalType.BOOLEAN or tag in _INTEGERS:
+            return types.UNSIGNED
+        case Order.SIGN_UNKNOWN:
+            return types.WHOLE
+        case Order.SIGNED:
+            return _integer_type(code, tag, physical_type)
+    return types.OPAQUE
+
+
+def _integer_type(code: int, tag: int, physical_type: int) -> ColumnType:
+    if tag in _INTEGERS:
+        return types.SIGNED
+    if tag == Tag.TIMESTAMP:
+        return types.TIMESTAMPS["ns" if code & NANOSECONDS else "us"]
+    if tag == Tag.DATE:
+        return types.DATE if physical_type == PhysicalType.INT32 else types.TIMESTAMPS["ms"]
+    return types.decimal(code >> _SCALE_SHIFT) if tag in _DECIMALS else types.OPAQUE
+
+
+def _declared_type(sidecar: Sidecar, position: int) -> ColumnType | None:
+    """What the Parquet schema tells of the values where a descriptor has no word for it."""
+    schema, order = sidecar.extensions.schema, sidecar.order(position)
+    meaning = None if schema is None else schema.leaves[position].element.meaning
+    if schema is None or meaning is None:
+        return None
+    if meaning.name == "FLOAT16":
+        orders = schema.column_orders
+        return types.FLOAT if orders is None or orders[position] in _COMPARABLE_ORDERS else None
+    return None if order == Order.UNDEFINED else _meant_type(meaning, wide=order == Order.SIGNED_BIG_ENDIAN)
+
+
+def _meant_type(meaning: LogicalType, *, wide: bool) -> ColumnType | None:
+    match meaning.name:
+        case "TIMESTAMP":
+            return types.TIMESTAMPS[_UNITS[meaning.unit]] if meaning.unit in _UNITS else None
+        case "TIME":
+            return types.OPAQUE
+        case "ENUM" | "JSON":
+            return types.TEXT
+        case "DECIMAL":
+            return types.decimal(meaning.scale or 0, wide=wide)
+    return None
+
+
+def _has_broken_decimals(sidecar: Sidecar) -> bool:
+    return (sidecar.extensions.created_by or "").startswith(_BROKEN_DECIMALS)
+
+
+def _is_in_order(sidecar: Sidecar, position: int) -> bool:
+    """Whether row groups follow each other in time: QuestDB marks the column in which it keeps them so.
+
+    Other files may be sorted inside of each row group alone, whatever they say about their sorting.
+    """
+    _, _, code, flags, _, _, physical_type, _, _, _ = sidecar.descriptor(position)
+    ascending = not (code & DESIGNATED_DESCENDING or flags & ColumnFlag.DESCENDING)
+    is_designated = code & TAG_MASK == Tag.TIMESTAMP and bool(code & DESIGNATED)
+    return is_designated and ascending and physical_type == PhysicalType.INT64 and sidecar.sorting[:1] == (position,)
+
+
+def _search(sidecar: Sidecar, position: int, value: int, side: Side) -> int | None:
+    """The first row group whose bound is not below a value; None when one has no such bound."""
+    form = (side.present | side.inlined) << 16 | layout.LONGEST_INLINE << 24 + side.size_shift
+    mask = (side.present | side.inlined) << 16 | 0xF << 24 + side.size_shift
+    first, complete = 1 + position * layout.CHUNK_WORDS, True
+
+    def bound(row_group: int) -> int:
+        nonlocal complete
+        record = int(sidecar.entries[row_group]) + first
+        complete &= int(sidecar.words[record]) & mask == form
+        return int(sidecar.words[record + side.word].view(np.int64))
+
+    found = bisect_left(range(sidecar.row_group_count), value, key=bound)
+    return found if complete else None
+
+
+def _may_hold(sidecar: Sidecar, places: _Places, column: _Column, points: tuple[Any, ...], read: Read | None) -> Mask:
+    """The row groups whose filter does not rule out all of the values."""
+    from windrow.parquet.bloom import BloomFilter, hash_binary
+
+    may_hold = np.ones(len(places), bool)
+    cells = cells_of(points, column.type, NUMBERS.get(column.physical_type), column.length)
+    if cells is None or column.physical_type == PhysicalType.BOOLEAN:
+        return may_hold
+    limits = np.cumsum([0, *map(len, cells)], dtype=np.int64)
+    hashes = hash_binary(b"".join(cells), limits)
+    for unit, row_group in enumerate(places.tolist()):
+        bits = _filter_bits(sidecar, row_group, column.position, read)
+        if bits is not None:
+            may_hold[unit] = BloomFilter(bits).might_contain(hashes).any()
+    return may_hold
+
+
+def _filter_bits(sidecar: Sidecar, row_group: int, position: int, read: Read | None) -> bytes | memoryview | None:
+    bits: bytes | memoryview | None = sidecar.bloom(row_group, position)
+    if bits is None and read is not None:
+        bits = _external_bits(sidecar, row_group, position, read)
+    return bits if bits is not None and len(bits) and len(bits) % _FILTER_BLOCK == 0 else None
+
+
+def _external_bits(sidecar: Sidecar, row_group: int, position: int, read: Read) -> bytes | None:
+    """The bits of a filter in the Parquet file: where a slot says that they are, or behind their header."""
+    from windrow.parquet.bloom import read_bloom
+
+    slot = sidecar.external_bloom(row_group, position)
+    if slot is not None:
+        return read(*slot) if sum(slot) <= sidecar.parquet_size else None
+    records = sidecar.extensions.page_records(row_group)
+    if records is None:
+        return None
+    offset, length = int(records["bloom_offset"][position]), int(records["bloom_length"][position])
+    if offset <= 0 or length <= 0 or offset + length > sidecar.parquet_size:
+        return None
+    return read_bloom(read(offset, length), name=sidecar.name)
