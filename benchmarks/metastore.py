@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
 
 from benchmarks.measure import Options, Report, interleaved, options, peak_rss, reset_peak_rss
 from windrow.metastore import CommitKind, SplitQuery, SqlMetastore
@@ -64,6 +65,12 @@ class Lakelet:
         self.version = 0
         self._numbers = itertools.count()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.metastore.close()
+
     def publish(self, window: Window, count: int) -> float:
         """Publish splits in one commit and return the seconds that the commit took, from opening it."""
         commit_id = f"commit{next(self._numbers):08d}"
@@ -109,8 +116,13 @@ def databases() -> Iterator[dict[str, list[str]]]:
 
 def growth(kind: str, urls: list[str], asked: Options, report: Report) -> None:
     """Measure listing one window of a small and of a large table, and publishing."""
+    with Lakelet(urls[0]) as small, Lakelet(urls[1]) as large:
+        compare(kind, small, large, asked, report)
+
+
+def compare(kind: str, small: Lakelet, large: Lakelet, asked: Options, report: Report) -> None:
+    """Fill both tables, then list a window of each by turns."""
     few, many = asked.pick((2, 4), (10, 100), (10, 1000))
-    small, large = Lakelet(urls[0]), Lakelet(urls[1])
     small.fill(few)
     seconds = large.fill(many)
     published = many * WINDOW_SPLITS / seconds
@@ -137,10 +149,9 @@ def growth(kind: str, urls: list[str], asked: Options, report: Report) -> None:
 def stream(kind: str, url: str, asked: Options, report: Report) -> None:
     """Stream one very large window page by page and look at the memory that it takes."""
     count = asked.pick(2000, 50_000, ADR_SPLITS)
-    lake = Lakelet(url)
-    window = Window(0, WINDOW)
-    for done in range(0, count, 50_000):
-        lake.publish(window, min(50_000, count - done))
+    with Lakelet(url) as lake:
+        for done in range(0, count, 50_000):
+            lake.publish(Window(0, WINDOW), min(50_000, count - done))
     # A process of its own: what this one used to publish would hide what streaming takes.
     with multiprocessing.get_context("spawn").Pool(1) as fresh:
         seen, seconds, grown = fresh.apply(streamed_window, (url, lake.table_id, lake.version))

@@ -110,7 +110,6 @@ KINDS: dict[str, Kind] = {
     "nanoseconds": moment("ns", Fraction(1, 1000)),
     "text": Kind(pa.string(), TEXTS, TEXTS),
     "large text": Kind(pa.large_string(), TEXTS, TEXTS),
-    "dictionary": Kind(pa.dictionary(pa.int32(), pa.string()), TEXTS, TEXTS),
     "binary": Kind(pa.binary(), BLOBS, BLOBS),
     "fixed binary": Kind(pa.binary(3), st.binary(min_size=3, max_size=3), BLOBS),
     "time": Kind(pa.time64("us"), st.times(), None),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -120,8 +121,6 @@ class Database:
             raise InvalidInput(
                 f"the text {error.object[:60]!r} is not Unicode; the metastore cannot hold it"
             ) from error
-        except IntegrityError:
-            raise  # what it means depends on what was written
         except DBAPIError as error:
             raise MetastoreError(f"the metastore {self.place} refused: {_first_line(error)}") from error
 
@@ -198,9 +197,10 @@ def _parsed(url: str) -> URL:
 
 
 def _how_to_write_a_url(url: str) -> str:
-    start = url.partition("://")[0][:40]
+    # Only what cannot hold a password is repeated.
+    scheme = "".join(re.findall(r"^[A-Za-z]+", url))
     return (
-        f"metastore: cannot use the address that starts with {start!r}; write sqlite:///path/to/windrow.db or "
+        f"metastore: cannot use the address that starts with {scheme!r}; write sqlite:///path/to/windrow.db or "
         "postgresql://user:password@host/database"
     )
 

@@ -47,7 +47,9 @@ def check_added(commit_id: str, add: Sequence[SplitMetadata]) -> None:
         if split.row_count <= 0:
             raise InvalidInput(f"split {split.split_id} has no rows; an empty file is not a split")
         if split.time_min is not None and split.time_max is not None and split.time_min > split.time_max:
-            raise InvalidInput(f"split {split.split_id} has the time bounds {split.time_min} and {split.time_max}")
+            raise InvalidInput(
+                f"split {split.split_id} has the time bounds {split.time_min} and {split.time_max}; turn them round"
+            )
         _check_window(split)
 
 

@@ -196,9 +196,8 @@ def _check_query(query: SplitQuery, table_id: str, page_size: int) -> None:
 
 
 def _visible(version: int) -> tuple[ColumnElement[bool], ...]:
-    # The sum hides the column from planners: by the index on versions they would read every split of the table.
-    added, removed = splits.c.added_version + 0, splits.c.removed_version
-    return added <= version, or_(removed.is_(None), removed > version)
+    removed = splits.c.removed_version
+    return splits.c.added_version <= version, or_(removed.is_(None), removed > version)
 
 
 def _page(key: int, version: int, query: SplitQuery, lane: _Lane, after: tuple[int, str], size: int) -> Select[Any]:

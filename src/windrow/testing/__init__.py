@@ -5,7 +5,8 @@ down every call; both wrap any store.
 """
 
 from windrow.testing.faulty import Fault, FaultKind, FaultyStore
+from windrow.testing.metastores import MetastoreTests
 from windrow.testing.recording import Recorded, RecordingStore
 from windrow.testing.stores import StoreTests
 
-__all__ = ["Fault", "FaultKind", "FaultyStore", "Recorded", "RecordingStore", "StoreTests"]
+__all__ = ["Fault", "FaultKind", "FaultyStore", "MetastoreTests", "Recorded", "RecordingStore", "StoreTests"]

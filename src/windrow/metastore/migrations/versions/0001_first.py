@@ -44,9 +44,7 @@ def _identity_and_tables() -> None:
     )
     op.create_table(
         "windrow_columns",
-        sa.Column(
-            "table_key", sa.BigInteger, sa.ForeignKey("windrow_tables.table_key"), primary_key=True, autoincrement=False
-        ),
+        sa.Column("table_key", _KEY, sa.ForeignKey("windrow_tables.table_key"), primary_key=True, autoincrement=False),
         sa.Column("schema_epoch", sa.BigInteger, primary_key=True, autoincrement=False),
         sa.Column("name", sa.Text, primary_key=True),
         sa.Column("field_id", sa.Integer, nullable=False),
@@ -61,7 +59,7 @@ def _commits_and_readers() -> None:
     op.create_table(
         "windrow_commits",
         sa.Column("commit_id", _ID, primary_key=True),
-        sa.Column("table_key", sa.BigInteger, sa.ForeignKey("windrow_tables.table_key"), nullable=False),
+        sa.Column("table_key", _KEY, sa.ForeignKey("windrow_tables.table_key"), nullable=False),
         sa.Column("kind", sa.String(16), nullable=False),
         sa.Column("state", sa.String(16), nullable=False),
         sa.Column("attempt", sa.Integer, nullable=False),
@@ -79,16 +77,14 @@ def _commits_and_readers() -> None:
     op.create_table(
         "windrow_pins",
         sa.Column("pin_id", _ID, primary_key=True),
-        sa.Column("table_key", sa.BigInteger, sa.ForeignKey("windrow_tables.table_key"), nullable=False),
+        sa.Column("table_key", _KEY, sa.ForeignKey("windrow_tables.table_key"), nullable=False),
         sa.Column("version", sa.BigInteger, nullable=False),
         sa.Column("owner", sa.Text, nullable=False),
         sa.Column("expires_at", sa.BigInteger, nullable=False),
     )
     op.create_table(
         "windrow_checkpoints",
-        sa.Column(
-            "table_key", sa.BigInteger, sa.ForeignKey("windrow_tables.table_key"), primary_key=True, autoincrement=False
-        ),
+        sa.Column("table_key", _KEY, sa.ForeignKey("windrow_tables.table_key"), primary_key=True, autoincrement=False),
         sa.Column("source_id", sa.Text, primary_key=True),
         sa.Column("position", sa.Text, nullable=False),
         sa.Column("commit_id", _ID, nullable=False),
@@ -99,7 +95,7 @@ def _scopes_and_splits() -> None:
     op.create_table(
         "windrow_scopes",
         sa.Column("scope_key", _KEY, primary_key=True, autoincrement=True),
-        sa.Column("table_key", sa.BigInteger, sa.ForeignKey("windrow_tables.table_key"), nullable=False),
+        sa.Column("table_key", _KEY, sa.ForeignKey("windrow_tables.table_key"), nullable=False),
         sa.Column("source_id", sa.Text, nullable=False),
         sa.Column("partition_id", sa.BigInteger, nullable=False),
         sa.Column("doc_mapping_uid", sa.BigInteger, nullable=False),
@@ -141,6 +137,6 @@ def _scopes_and_splits() -> None:
         "windrow_splits_by_removed",
         "windrow_splits",
         ["table_key", "removed_version"],
-        sqlite_where=sa.text("removed_version is not null"),
-        postgresql_where=sa.text("removed_version is not null"),
+        sqlite_where=sa.text("removed_version IS NOT NULL"),
+        postgresql_where=sa.text("removed_version IS NOT NULL"),
     )

@@ -1,0 +1,1 @@
+"""The parts of `windrow.testing.MetastoreTests`, one module for each subject."""

@@ -1,0 +1,74 @@
+"""The migrations make what `schema` says, on both databases."""
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import create_engine, inspect
+
+from windrow.metastore import SqlMetastore
+from windrow.metastore.migrate import known_revisions
+from windrow.metastore.schema import metadata
+
+
+@pytest.fixture
+def migrated(empty_url):
+    with SqlMetastore(empty_url) as metastore:
+        yield metastore.database.engine
+
+
+@pytest.fixture
+def declared(request, tmp_path, empty_url):
+    """A database that `schema` made by itself."""
+    if empty_url.startswith("sqlite"):
+        engine = create_engine(f"sqlite:///{tmp_path}/declared.db")
+    else:
+        engine = SqlMetastore(empty_url).database.engine
+        with engine.begin() as connection:
+            connection.exec_driver_sql("drop schema public cascade")
+            connection.exec_driver_sql("create schema public")
+    metadata.create_all(engine)
+    yield engine
+    engine.dispose()
+
+
+def index(found):
+    conditions = {name: str(value) for name, value in found.get("dialect_options", {}).items()}
+    return repr((found["name"], found["column_names"], found["unique"], conditions))
+
+
+def describe(engine):
+    """Return tables with their columns, types, collations, keys, indexes and constraints, by name."""
+    found = inspect(engine)
+    return {
+        table: {
+            "columns": [(c["name"], repr(c["type"]), c["nullable"], c["default"]) for c in found.get_columns(table)],
+            "key": found.get_pk_constraint(table),
+            "foreign": sorted(map(repr, found.get_foreign_keys(table))),
+            "unique": sorted(map(repr, found.get_unique_constraints(table))),
+            "indexes": sorted(map(index, found.get_indexes(table))),
+        }
+        for table in sorted(metadata.tables)
+    }
+
+
+def test_the_migrations_end_at_the_newest_revision(migrated):
+    with migrated.connect() as connection:
+        revision = connection.exec_driver_sql("select version_num from windrow_migrations").scalar_one()
+    assert revision == known_revisions()[-1]
+
+
+def test_nothing_is_missing_and_nothing_is_too_much(migrated):
+    options = {"compare_type": True, "compare_server_default": True, "version_table": "windrow_migrations"}
+    with migrated.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection, opts=options), metadata) == []
+
+
+def test_names_collations_keys_and_indexes_agree(migrated, request):
+    made = describe(migrated)
+    assert made == describe(request.getfixturevalue("declared"))
+    assert len(made["windrow_splits"]["indexes"]) == 3
+
+
+def test_ids_are_compared_bytewise_on_postgresql(migrated):
+    columns = {column["name"]: column["type"] for column in inspect(migrated).get_columns("windrow_splits")}
+    assert columns["split_id"].collation == ("C" if migrated.dialect.name == "postgresql" else None)
