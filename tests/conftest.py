@@ -5,6 +5,9 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
+# The shipped suites explain their failures like tests do.
+pytest.register_assert_rewrite("windrow.testing")
+
 # A loaded machine is slow, not wrong.
 _PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("dev", max_examples=50, **_PATIENT)

@@ -36,6 +36,12 @@ class TestConnecting:
         with windrow.connect(tmp_path / "lake", create=False) as lake:
             assert [table.name for table in lake.tables()] == ["metrics"]
 
+    @pytest.mark.parametrize("name", ["100%", "what?", "a b", "ünï#1", "q&a=1"])
+    def test_a_folder_may_have_any_name(self, tmp_path, name):
+        windrow.connect(tmp_path / name).close()
+        assert (tmp_path / name / "windrow.db").exists()
+        windrow.connect(tmp_path / name, create=False).close()
+
     def test_without_create_a_missing_lake_is_not_found_and_nothing_is_made(self, tmp_path):
         with pytest.raises(NotFound, match="no lake"):
             windrow.connect(tmp_path / "lake", create=False)

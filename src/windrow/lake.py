@@ -7,6 +7,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from sqlalchemy import URL
+
 from windrow.context import Context
 from windrow.engines.duckdb import Answer, DuckDBEngine
 from windrow.errors import ConfigError, NotFound, StorageError
@@ -113,7 +115,8 @@ def _beside(store: Store, *, create: bool) -> str:
         if not create:
             raise NotFound(f"there is no lake in {store.root}: it has no {_DATABASE}; create a table there first")
         _make_folder(store.root)
-    return f"sqlite:///{path}"
+    # Spelled out, since a folder may be named with any character.
+    return URL.create("sqlite", database=str(path)).render_as_string()
 
 
 def _make_folder(root: Path) -> None:

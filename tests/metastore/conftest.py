@@ -14,8 +14,6 @@ from sqlalchemy import make_url
 
 from windrow.metastore import SqlMetastore
 
-pytest.register_assert_rewrite("windrow.testing")
-
 TEMPLATE = "windrow_template"
 _numbers = itertools.count()
 

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from sqlalchemy import make_url, text
 
-from windrow.errors import ConfigError, Incompatible, MetastoreError
+from windrow.errors import ConfigError, Incompatible, MetastoreError, NotFound
 from windrow.metastore import SqlMetastore, database
 from windrow.metastore.filesystem import network_file_system
 from windrow.testing.metastore_cases.samples import a_table, everything
@@ -116,7 +116,7 @@ def test_a_postgresql_database_of_somebody_else_is_left_alone(empty_postgres_url
 
 
 def test_without_create_a_missing_file_is_not_made(tmp_path):
-    words = refusal(f"sqlite:///{tmp_path}/windrow.db", ConfigError, create=False)
+    words = refusal(f"sqlite:///{tmp_path}/windrow.db", NotFound, create=False)
     assert f"there is no file {tmp_path}/windrow.db" in words
     assert contents(tmp_path) == {}
 
@@ -124,7 +124,7 @@ def test_without_create_a_missing_file_is_not_made(tmp_path):
 @pytest.mark.postgres
 @pytest.mark.xdist_group("postgres")
 def test_without_create_an_empty_database_stays_empty(empty_postgres_url):
-    assert "is empty; create a lake there first" in refusal(empty_postgres_url, Incompatible, create=False)
+    assert "is empty; create a lake there first" in refusal(empty_postgres_url, NotFound, create=False)
     assert tables_of(empty_postgres_url) == []
 
 
@@ -137,7 +137,7 @@ def test_a_set_up_that_fails_leaves_nothing(empty_url, monkeypatch):
 
     monkeypatch.setattr(database, "upgrade", fail_at_the_end)
     assert "could not be set up" in refusal(empty_url, MetastoreError)
-    assert "is empty" in refusal(empty_url, Incompatible, create=False)
+    assert "is empty" in refusal(empty_url, NotFound, create=False)
     monkeypatch.undo()
     SqlMetastore(empty_url).close()
 

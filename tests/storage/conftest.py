@@ -8,8 +8,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-pytest.register_assert_rewrite("windrow.testing.stores")
-
 BUCKET = "windrow-tests"
 _numbers = itertools.count()
 

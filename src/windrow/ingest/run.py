@@ -64,7 +64,7 @@ class Ingest:
             with Heartbeat(self.metastore, self.commit_id, task.commit_attempt, self.lease), errors_of_tasks():
                 return [_split(report) for report in run_on_partitions(rows, task.report, on_split and tell)]
         except BaseException:
-            self.metastore.abort(self.commit_id)
+            self.metastore.abort(self.commit_id, attempt=task.commit_attempt)
             raise
 
     def _task(self, attempt: int, field_ids: Mapping[str, int]) -> WriteTask:
@@ -84,7 +84,7 @@ class Ingest:
 
     def _publish(self, splits: list[SplitMetadata], attempt: int, columns: list[str]) -> IngestResult:
         if not splits:
-            self.metastore.abort(self.commit_id)
+            self.metastore.abort(self.commit_id, attempt=attempt)
             raise InvalidInput(f"table {self.table.name!r}: the data has no rows; nothing was published")
         published = self.metastore.publish(self.commit_id, attempt=attempt, add=splits, columns=columns)
         return IngestResult(

@@ -14,7 +14,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as NoFreeConnection
 
-from windrow.errors import AlreadyExists, ConfigError, Conflict, Incompatible, InvalidInput, MetastoreError
+from windrow.errors import AlreadyExists, ConfigError, Conflict, Incompatible, InvalidInput, MetastoreError, NotFound
 from windrow.metastore.filesystem import network_file_system
 from windrow.metastore.migrate import known_revisions, upgrade
 
@@ -138,7 +138,7 @@ class Database:
                 f"{', '.join(sorted(found)[:5])}; give the address of an empty database or of a Windrow metastore"
             )
         elif not create:
-            raise Incompatible(f"the database {self.place} is empty; create a lake there first")
+            raise NotFound(f"the database {self.place} is empty; create a lake there first")
         else:
             self._upgrade()
         if self.is_sqlite:
@@ -229,7 +229,7 @@ def _check_sqlite_path(url: URL, *, create: bool) -> None:
                 "put windrow.db on a local disk or use postgresql://"
             )
     if not path.exists() and not create:
-        raise ConfigError(f"metastore: there is no file {path}")
+        raise NotFound(f"metastore: there is no file {path}; create a lake there first")
 
 
 def _set_up_sqlite(connection: Any, _: Any) -> None:
