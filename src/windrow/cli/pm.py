@@ -76,7 +76,7 @@ def check(invocation: Invocation, sidecar: str, parquet: str | None) -> None:
             findings = check_against(Sidecar.open(sidecar), footer_of(read, size, name=parquet), size)
     if findings:
         problems = "; ".join(f"{each.where}: {each.problem}" for each in findings[:5])
-        raise Damaged(f"{sidecar}: {len(findings)} findings: {problems}. Build it again with `windrow pm build`")
+        raise Damaged(f"{sidecar}: {len(findings)} findings: {problems}")
     invocation.output.answer({"sidecar": sidecar, "findings": []}, lambda: f"{sidecar}: nothing is wrong with it")
 
 

@@ -125,8 +125,7 @@ def describe_row_groups(source: Source, *, extensions: bool = True) -> RowGroups
         raise Incompatible(f"{source.name}: chunks are in other files; merge them into one Parquet file first")
     chunks = np.zeros(stored.shape, layout.CHUNK)
     chunks["codec"] = _codecs(stored, source.name)
-    for theirs, ours in _ENCODINGS:
-        chunks["encodings"] |= _where(stored["encodings"], 1 << theirs, ours)
+    chunks["encodings"] = _mapped(stored["encodings"], [(1 << theirs, ours) for theirs, ours in _ENCODINGS])
     has_dictionary = (stored["flags"] & parquet.HAS_DICTIONARY_OFFSET) != 0
     starts = np.where(has_dictionary, stored["dictionary_page_offset"], stored["data_page_offset"])
     chunks["byte_range_start"] = np.maximum(starts, 0)
@@ -228,9 +227,18 @@ def _spans(stored: NDArray[np.void], side: str, present: int, inexact: int) -> S
     return Spans(stored[f"{side}_offset"], np.where(kept, lengths, 0), (stored["flags"] & inexact) == 0)
 
 
-def _where(flags: NDArray[np.uint32], bit: int, value: int) -> NDArray[np.uint8]:
-    values: NDArray[np.uint8] = (((flags & bit) != 0) * value).astype(np.uint8)
-    return values
+def _mapped(flags: NDArray[np.uint32], bits: Sequence[tuple[int, int]]) -> NDArray[np.uint8]:
+    """Flags in other bits: each pair is a bit and what stands for it."""
+    first = flags.flat[0] if flags.size else 0
+    if (flags == first).all():  # as in nearly every file
+        return np.full(flags.shape, _mapped_flag(int(first), bits), np.uint8)
+    distinct, places = np.unique(flags, return_inverse=True)
+    values = np.array([_mapped_flag(flag, bits) for flag in distinct.tolist()], np.uint8)
+    return values[places].reshape(flags.shape)
+
+
+def _mapped_flag(flag: int, bits: Sequence[tuple[int, int]]) -> int:
+    return sum({ours for theirs, ours in bits if flag & theirs})
 
 
 def _pages(stored: NDArray[np.void]) -> NDArray[np.void]:
@@ -241,8 +249,7 @@ def _pages(stored: NDArray[np.void]) -> NDArray[np.void]:
         pages[f"{part}_offset"] = stored[f"{part}_offset"]
         pages[f"{part}_length"] = np.clip(stored[f"{part}_length"], 0, 2**31 - 1)
     pages["encodings"] = stored["encodings"]
-    for theirs, ours in PAGE_FLAGS:
-        pages["flags"] |= _where(stored["flags"], theirs, ours)
+    pages["flags"] = _mapped(stored["flags"], PAGE_FLAGS)
     return pages
 
 
