@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -14,6 +15,9 @@ from windrow.model.scope import CompactionScope
 from windrow.model.settings import TableSettings
 from windrow.model.split import SplitMetadata
 from windrow.model.window import Window
+from windrow.parquet.footer import read_footer
+from windrow.sidecar import Sidecar
+from windrow.sidecar.check import check_against
 from windrow.splits.writer import SplitName, write_split
 from windrow.storage import open_store
 
@@ -72,7 +76,8 @@ def test_field_ids_are_set(written):
 def test_the_file_says_of_itself_what_the_metastore_will_know(written):
     split, file = written
     pairs = {key.decode(): value.decode() for key, value in file.metadata.metadata.items()}
-    assert SplitMetadata.from_key_value(pairs, key=split.key, size_bytes=split.size_bytes, etag=split.etag) == split
+    told = SplitMetadata.from_key_value(pairs, key=split.key, size_bytes=split.size_bytes, etag=split.etag)
+    assert told == replace(split, sidecar=None), "all but where its sidecar lies, which can be made again"
 
 
 def test_the_file_lies_in_the_folder_of_its_tenant_and_window(written):
@@ -81,6 +86,37 @@ def test_the_file_lies_in_the_folder_of_its_tenant_and_window(written):
 
 def test_it_has_a_page_index(written):
     assert written[1].metadata.row_group(0).column(0).has_offset_index
+
+
+def test_a_sidecar_lies_beside_it_and_agrees_with_it(written, store):
+    split = written[0]
+    assert split.sidecar.key == "metrics/partition_id=7/window_start=1704067200/_c1-1-0.pm"
+    data = store.get(split.key)
+    sidecar = Sidecar.of(store.get(split.sidecar.key), name=split.sidecar.key)
+    assert split.sidecar.length == len(sidecar.buffer)
+    assert check_against(sidecar, read_footer(data, name=split.key), len(data)) == []
+    assert sidecar.describes(split.size_bytes, split.etag)
+
+
+def test_the_sidecar_knows_the_first_key_of_every_granule(store):
+    count = 20_000
+    times = pa.array([1704067200_000_000 + n % 900_000_000 for n in range(count)], pa.timestamp("us", "UTC"))
+    many = pa.table(
+        {
+            "host": pa.array([f"h{n % 7}" if n % 11 else None for n in range(count)]),
+            "timestamp": times,
+            "value": pa.array(range(count)),
+        }
+    )
+    split = write_split(store, many, SETTINGS, SCOPE, Window.of(1704067200, 900), NAME, FIELD_IDS)
+    index = Sidecar.of(store.get(split.sidecar.key)).extensions.granules(0)
+    read = pq.ParquetFile(pa.BufferReader(store.get(split.key))).read()
+    starts = index.first_rows.tolist()
+    assert starts == [0, 8192, 16384]
+    hosts, times = index.keys
+    assert hosts.values() == [host and host.encode() for host in read["host"].take(starts).to_pylist()]
+    first = read["timestamp"].cast(pa.int64()).take(starts).to_pylist()
+    assert times.values() == [time.to_bytes(8, "little") for time in first]
 
 
 def test_rows_of_another_window_are_refused_and_nothing_is_written(store):

@@ -12,7 +12,7 @@ from windrow.model.scope import CompactionScope
 from windrow.model.window import Window
 from windrow.model.zones import ColumnZone, SortColumnValue
 
-__all__ = ["KEY_VALUE_PREFIX", "SidecarLocation", "SplitMetadata", "split_key"]
+__all__ = ["KEY_VALUE_PREFIX", "SidecarLocation", "SplitMetadata", "sidecar_key", "split_key"]
 
 KEY_VALUE_PREFIX = "windrow."
 
@@ -167,3 +167,13 @@ def _value(name: str, text: str) -> Any:
 def split_key(table: str, partition_id: int, window: Window, split_id: str) -> str:
     """Return where a split of a table lies, relative to the lake."""
     return f"{table}/partition_id={partition_id}/window_start={window.start}/{split_id}.parquet"
+
+
+def sidecar_key(key: str) -> str:
+    """Return where the sidecar of a data file lies: beside it, with an underscore that makes engines pass it by.
+
+    >>> sidecar_key("metrics/a.parquet")
+    'metrics/_a.pm'
+    """
+    folder, slash, name = key.rpartition("/")
+    return f"{folder}{slash}_{name.removesuffix('.parquet')}.pm"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from windrow.errors import Damaged
 from windrow.parquet.footer import TAIL_SIZE, ParquetFooter, footer_length, read_footer
 from windrow.sidecar.aligned_pages import find_granules
 from windrow.sidecar.convert import Read, Source, convert
+from windrow.sidecar.granules import FirstKeys
 
 __all__ = ["build_sidecar", "footer_of"]
 
@@ -13,10 +16,21 @@ FIRST_READ = 64 * 2**10
 """Most footers lie within so many bytes of the end, and are read at once."""
 
 
-def build_sidecar(read: Read, size: int, *, name: str, etag: str | None = None, extensions: bool = True) -> bytes:
-    """Return the sidecar of a file of `size` bytes; without `extensions`, the bytes that QuestDB's converter writes."""
+def build_sidecar(
+    read: Read,
+    size: int,
+    *,
+    name: str,
+    etag: str | None = None,
+    extensions: bool = True,
+    keys: Sequence[Sequence[FirstKeys]] | None = None,
+) -> bytes:
+    """Return the sidecar of a file of `size` bytes; without `extensions`, the bytes that QuestDB's converter writes.
+
+    `keys` are the first sort keys of every granule, by row group, where the caller knows them.
+    """
     footer = footer_of(read, size, name=name)
-    granules = find_granules(footer, read, name=name) if extensions else None
+    granules = find_granules(footer, read, name=name, keys=keys) if extensions else None
     return convert(Source(footer, size, name, read, etag, granules), extensions=extensions)
 
 

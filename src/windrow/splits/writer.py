@@ -1,4 +1,4 @@
-"""Writes one sorted split: sort columns first, `sorting_columns`, field ids, and what the file says of itself."""
+"""Writes one sorted split: sort columns first, field ids, what the file says of itself, and the sidecar beside it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from windrow.model.invariants import require
 from windrow.model.scope import CompactionScope
 from windrow.model.settings import TableSettings
 from windrow.model.sort_schema import Direction, SortSchema
-from windrow.model.split import SplitMetadata, split_key
+from windrow.model.split import SidecarLocation, SplitMetadata, sidecar_key, split_key
 from windrow.model.window import Window, time_bounds_us
+from windrow.sidecar.build import build_sidecar
+from windrow.splits.encodings import choose_encodings
+from windrow.splits.granule_keys import granule_keys
 from windrow.splits.sorting import sorted_rows
 from windrow.splits.zone_maps import zone_maps
-from windrow.storage import Store
+from windrow.storage import ObjectInfo, Store
 
 __all__ = ["SplitName", "write_split"]
 
@@ -49,9 +52,12 @@ def write_split(
     rows = _sort_columns_first(sorted_rows(rows, settings.sort), settings.sort)
     split = _describe(rows, settings, scope, window, name)
     require("SS-1", table=rows, schema=settings.sort)
-    data = _parquet(rows, settings.sort, split, field_ids)
-    info = store.put(split.key, memoryview(data))
-    return replace(split, size_bytes=info.size, etag=info.etag)
+    data = memoryview(_parquet(rows, settings.sort, split, field_ids))
+    info = store.put(split.key, data)
+    sidecar = _sidecar(rows, settings.sort, data, info)
+    location = SidecarLocation(sidecar_key(split.key), 0, len(sidecar))
+    store.put(location.key, sidecar)
+    return replace(split, size_bytes=info.size, etag=info.etag, sidecar=location)
 
 
 def _describe(
@@ -88,8 +94,17 @@ def _parquet(rows: pa.Table, schema: SortSchema, split: SplitMetadata, field_ids
         max_rows_per_page=_GRANULE_ROWS,
         write_page_index=True,
         sorting_columns=_sorting_columns(rows.schema, schema),
+        **choose_encodings(rows, row_group_rows=_ROW_GROUP_ROWS),
     )
     return sink.getvalue()
+
+
+def _sidecar(rows: pa.Table, schema: SortSchema, data: memoryview, info: ObjectInfo) -> bytes:
+    """Describe the file from the bytes that were just written, without reading it back."""
+    keys = granule_keys(rows, schema, row_group_rows=_ROW_GROUP_ROWS, granule_rows=_GRANULE_ROWS)
+    return build_sidecar(
+        lambda start, length: bytes(data[start : start + length]), len(data), name=info.key, etag=info.etag, keys=keys
+    )
 
 
 def _sort_columns_first(rows: pa.Table, schema: SortSchema) -> pa.Table:

@@ -1,0 +1,60 @@
+"""The first sort key of every granule, as the sidecar keeps it: plain Parquet bytes of each sort column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from windrow.model.sort_schema import SortSchema
+from windrow.sidecar.granules import FirstKeys, first_keys
+
+__all__ = ["granule_keys"]
+
+
+def granule_keys(
+    rows: pa.Table, schema: SortSchema, *, row_group_rows: int, granule_rows: int
+) -> list[tuple[FirstKeys, ...]]:
+    """Return the keys of each row group of sorted rows whose sort columns come first.
+
+    Keys end before the first column whose type they cannot hold: what follows it says nothing without it.
+    """
+    keyed = _keyed_columns(rows, schema)
+    return [
+        tuple(
+            first_keys(place, [None if value is None else write(value) for value in first])
+            for place, (write, values) in enumerate(keyed)
+            for first in [values[start : start + row_group_rows : granule_rows].to_pylist()]
+        )
+        for start in range(0, rows.num_rows, row_group_rows)
+    ]
+
+
+def _keyed_columns(rows: pa.Table, schema: SortSchema) -> list[tuple[Callable[[Any], bytes], Any]]:
+    keyed = []
+    for column in schema.columns:
+        if column.name not in rows.column_names:
+            continue  # null in all rows, so it never decides
+        found = _writer(rows.schema.field(column.name).type)
+        if found is None:
+            break
+        write, stored = found
+        keyed.append((write, rows[column.name].cast(stored)))
+    return keyed
+
+
+def _writer(kind: pa.DataType) -> tuple[Callable[[Any], bytes], pa.DataType] | None:
+    """Return how a value becomes plain Parquet bytes, and the type that its column has to be cast to before."""
+    if pa.types.is_dictionary(kind):
+        return _writer(kind.value_type)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return str.encode, kind
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return bytes, kind
+    if pa.types.is_timestamp(kind) or pa.types.is_integer(kind):
+        if pa.types.is_unsigned_integer(kind):
+            return None
+        size = 4 if kind.bit_width < 64 else 8
+        return (lambda value: value.to_bytes(size, "little", signed=True)), pa.int64()
+    return None
