@@ -170,9 +170,17 @@ class TestIngest:
     def test_a_type_conflict_names_both_types_and_leaves_the_table_as_it_was(self, lake, rows):
         metrics = lake.create_table("metrics", sort=SORT)
         metrics.ingest(rows)
-        with pytest.raises(InvalidInput, match="'value' is double in the table and float in the data"):
-            metrics.ingest(rows.withColumn("value", rows.value.cast("float")))
+        with pytest.raises(InvalidInput, match="'value' is double in the table and int64 in the data"):
+            metrics.ingest(rows.withColumn("value", rows.value.cast("bigint")))
         assert metrics.version == 1
+
+    def test_a_narrower_type_is_widened_to_the_tables_own(self, lake, rows):
+        metrics = lake.create_table("metrics", sort=SORT)
+        metrics.ingest(rows)
+        metrics.ingest(rows.withColumn("value", rows.value.cast("float")))
+        assert lake.sql("select distinct typeof(value) as t, count(*) as n from metrics group by all").to_dict() == [
+            {"t": "DOUBLE", "n": 400}
+        ]
 
     def test_a_task_that_fails_gives_its_own_error_and_the_commit_is_given_up(self, lake, rows):
         metrics = lake.create_table("metrics", sort=SORT)

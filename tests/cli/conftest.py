@@ -53,10 +53,10 @@ def write_points(table, points):
     """Bring points in as Spark's tasks would, in this process."""
     rows = pa.RecordBatch.from_pylist(points, POINTS)
     metastore, record, commit = table.context.metastore, table.record, table.context.new_id()
-    field_ids = metastore.reserve_columns(record.table_id, POINTS)
+    columns = metastore.reserve_columns(record.table_id, POINTS)
     metastore.open_commit(record.table_id, CommitKind.INGEST, commit_id=commit, lease=60)
     task = WriteTask(
-        table.context.url, table.name, record.table_id, record.settings, commit, 1, "test", 0, 0, field_ids
+        table.context.url, table.name, record.table_id, record.settings, commit, 1, "test", 0, 0, columns
     )
     metastore.publish(commit, add=list(task.run([rows], 0)), columns=POINTS.names)
 

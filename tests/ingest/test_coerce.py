@@ -6,25 +6,7 @@ import pyarrow as pa
 import pytest
 
 from windrow.errors import InvalidInput
-from windrow.ingest.coerce import coerced, merged_types
-
-
-def test_new_columns_are_added_and_numbers_widen():
-    known = {"host": pa.string(), "value": pa.float32(), "old": pa.int8()}
-    schema = pa.schema([("host", pa.dictionary(pa.int8(), pa.string())), ("value", pa.float64()), ("new", pa.int32())])
-    assert merged_types(known, schema) == {
-        "host": pa.string(),
-        "value": pa.float64(),
-        "old": pa.int8(),
-        "new": pa.int32(),
-    }
-
-
-def test_every_conflict_is_named_with_both_types():
-    with pytest.raises(
-        InvalidInput, match="'a' is string in the table and int64 in the data; column 'b' is int64 .* double"
-    ):
-        merged_types({"a": pa.string(), "b": pa.int64()}, pa.schema([("a", pa.int64()), ("b", pa.float64())]))
+from windrow.ingest.coerce import coerced
 
 
 def test_rows_get_the_types_of_the_table():

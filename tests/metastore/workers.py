@@ -117,7 +117,8 @@ def reserve_columns(meet, url, name, rounds):
         for number in range(rounds):
             meet()
             names = (f"shared{number}", f"{name}{number}")
-            found |= metastore.reserve_columns(TABLE, pa.schema([(each, pa.string()) for each in names]))
+            reserved = metastore.reserve_columns(TABLE, pa.schema([(each, pa.string()) for each in names]))
+            found |= {each: column.field_id for each, column in reserved.items()}
     return found
 
 

@@ -8,30 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.errors import InvalidInput
-from windrow.model.widening import widened
 
-__all__ = ["coerced", "merged_types"]
-
-
-def merged_types(known: Mapping[str, pa.DataType], schema: pa.Schema) -> dict[str, pa.DataType]:
-    """Return the types of a table after a batch: new columns are added, numbers widen, anything else is refused.
-
-    All conflicts are named at once, with both types.
-    """
-    types = dict(known)
-    problems = []
-    for field in schema:
-        both = widened(types[field.name], field.type) if field.name in types else widened(pa.null(), field.type)
-        if both is None:
-            problems.append(f"column {field.name!r} is {types[field.name]} in the table and {field.type} in the data")
-        else:
-            types[field.name] = both
-    if problems:
-        raise InvalidInput(
-            f"{'; '.join(problems)}. Cast the data to the table's type, write another column, or send such rows to the "
-            "dead letters"
-        )
-    return types
+__all__ = ["coerced"]
 
 
 def coerced(rows: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:

@@ -13,7 +13,7 @@ from windrow.errors import InvalidInput, WindrowError
 from windrow.ingest.result import IngestResult
 from windrow.ingest.steps import check_rows, written_schema
 from windrow.ingest.task import WriteTask
-from windrow.metastore import CommitKind, Metastore, TableRecord
+from windrow.metastore import CommitKind, Metastore, TableColumn, TableRecord
 from windrow.model.scope import DEFAULT_SOURCE
 from windrow.model.split import SplitMetadata
 from windrow.runners.heartbeat import Heartbeat
@@ -46,11 +46,11 @@ class Ingest:
         schema = _arrow_schema(rows)
         check_rows(schema, self.table.settings)
         written = written_schema(schema, self.table.settings)
-        field_ids = self.metastore.reserve_columns(self.table.table_id, written)
+        columns = self.metastore.reserve_columns(self.table.table_id, written)
         commit = self.metastore.open_commit(
             self.table.table_id, CommitKind.INGEST, commit_id=self.commit_id, lease=self.lease
         )
-        splits = self._written(rows, self._task(commit.attempt, field_ids), on_split)
+        splits = self._written(rows, self._task(commit.attempt, columns), on_split)
         return self._publish(splits, commit.attempt, written.names)
 
     def _written(self, rows: DataFrame, task: WriteTask, on_split: Progress | None) -> list[SplitMetadata]:
@@ -67,7 +67,7 @@ class Ingest:
             self.metastore.abort(self.commit_id, attempt=task.commit_attempt)
             raise
 
-    def _task(self, attempt: int, field_ids: Mapping[str, int]) -> WriteTask:
+    def _task(self, attempt: int, columns: Mapping[str, TableColumn]) -> WriteTask:
         return WriteTask(
             lake_url=self.lake_url,
             table=self.table.name,
@@ -78,7 +78,7 @@ class Ingest:
             source_id=self.source_id,
             schema_epoch=self.table.schema_epoch,
             arrived_at=self.arrived_at,
-            field_ids=field_ids,
+            columns=columns,
             store_options=self.store_options,
         )
 

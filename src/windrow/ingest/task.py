@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from windrow.ingest.coerce import coerced
 from windrow.ingest.steps import add_timeseries_id, cut
+from windrow.metastore import TableColumn
 from windrow.model.scope import CompactionScope
 from windrow.model.settings import TableSettings
 from windrow.model.split import SplitMetadata
@@ -32,7 +34,7 @@ class WriteTask:
     source_id: str
     schema_epoch: int
     arrived_at: int
-    field_ids: Mapping[str, int]
+    columns: Mapping[str, TableColumn]
     store_options: Mapping[str, str] = field(default_factory=dict)
 
     def run(self, batches: Iterable[pa.RecordBatch], task_attempt: int) -> Iterator[SplitMetadata]:
@@ -42,7 +44,7 @@ class WriteTask:
             return
         rows = pa.Table.from_batches(held)
         store = open_store(self.lake_url, options=self.store_options)
-        rows = add_timeseries_id(rows, self.settings)
+        rows = add_timeseries_id(coerced(rows, self._types()), self.settings)
         for number, (partition_id, window, part) in enumerate(cut(rows, self.settings)):
             yield self._write(store, partition_id, window, part, f"{task_attempt}-{number}")
 
@@ -62,4 +64,8 @@ class WriteTask:
         )
         split_id = f"{self.commit_id}-{self.commit_attempt}-{suffix}"
         name = SplitName(self.table, split_id, self.commit_id, self.arrived_at)
-        return write_split(store, part, self.settings, scope, window, name, self.field_ids)
+        field_ids = {column.name: column.field_id for column in self.columns.values()}
+        return write_split(store, part, self.settings, scope, window, name, field_ids)
+
+    def _types(self) -> dict[str, pa.DataType]:
+        return {column.name: column.type for column in self.columns.values()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 from collections import Counter
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
@@ -18,6 +19,7 @@ from windrow.metastore.records import TableColumn, TableRecord, table_of
 from windrow.metastore.schema import columns, tables
 from windrow.model.ids import check_name
 from windrow.model.settings import TableSettings
+from windrow.model.widening import plain, widened
 
 __all__ = ["Catalog"]
 
@@ -73,35 +75,26 @@ class Catalog:
             connection.execute(update(tables).where(tables.c.table_key == key).values(settings=settings.to_json()))
             return table_of(_row(connection, tables.c.table_key == key))
 
-    def reserve_columns(self, table_id: str, schema: pa.Schema) -> dict[str, int]:
-        """Give every column of a batch its field id, before files are written.
+    def reserve_columns(self, table_id: str, schema: pa.Schema) -> dict[str, TableColumn]:
+        """Give every column of a batch its field id and the type that the table has for it, before files are written.
 
-        A column becomes part of the table only when a commit that names it is published. The same column with another
-        type is refused.
+        A column becomes part of the table only when a commit that names it is published. A column that exists widens
+        where the new type asks for it; a type that cannot join the table's is refused.
         """
         with self.database.writing() as connection:
             key = self.table_key(connection, table_id)
             epoch = self.held(connection, key).schema_epoch
-            known = {row.name: row for row in connection.execute(_columns_of(key, epoch))}
-            _refuse_conflicts(schema, known)
-            new = [field for field in schema if field.name not in known]
-            following = 1 + max((row.field_id for row in known.values()), default=0)
-            added = {field.name: following + place for place, field in enumerate(new)}
-            if added:
-                rows = [
-                    {
-                        "table_key": key,
-                        "schema_epoch": epoch,
-                        "name": field.name,
-                        "field_id": added[field.name],
-                        "type": str(field.type),
-                        "arrow": _type_to_text(field.type),
-                    }
-                    for field in new
-                ]
+            known = {row.name: _column(row) for row in connection.execute(_columns_of(key, epoch))}
+            wanted = _joined(schema, known)
+            new = [column for column in wanted.values() if column.name not in known]
+            if new:
+                place = {"table_key": key, "schema_epoch": epoch}
+                rows = [{**place, "name": each.name, "field_id": each.field_id, **_stored(each.type)} for each in new]
                 connection.execute(insert(columns), rows)
-            ids = added | {name: row.field_id for name, row in known.items()}
-            return {name: ids[name] for name in schema.names}
+            for column in wanted.values():
+                if column.name in known and column != known[column.name]:
+                    _widen(connection, key, epoch, column)
+            return wanted
 
     def columns(self, table_id: str, version: int | None = None) -> tuple[TableColumn, ...]:
         """Return the columns that published splits hold at a version (the newest by default), by field id."""
@@ -111,9 +104,7 @@ class Catalog:
             query = _columns_of(key, epoch).where(columns.c.since_version.is_not(None))
             if version is not None:
                 query = query.where(columns.c.since_version <= version)
-            return tuple(
-                TableColumn(row.name, _type_from_text(row.arrow), row.field_id) for row in connection.execute(query)
-            )
+            return tuple(_column(row) for row in connection.execute(query))
 
     def publish_columns(self, connection: Connection, table: Row[Any], names: Collection[str], version: int) -> None:
         """Mark reserved columns as part of the table from a version on."""
@@ -164,17 +155,38 @@ def _columns_of(key: int, epoch: int) -> Select[Any]:
     return select(columns).where(*mine).order_by(columns.c.field_id)
 
 
-def _refuse_conflicts(schema: pa.Schema, known: Mapping[str, Row[Any]]) -> None:
+def _joined(schema: pa.Schema, known: Mapping[str, TableColumn]) -> dict[str, TableColumn]:
+    """Return the columns of a batch as the table will have them; all conflicts are named at once."""
     name, count = Counter(schema.names).most_common(1)[0] if schema.names else ("", 0)
     if count > 1:
         raise InvalidInput(f"column {name!r} is in the data {count} times; give every column a name of its own")
+    following = itertools.count(1 + max((column.field_id for column in known.values()), default=0))
+    joined, problems = {}, []
     for field in schema:
-        row = known.get(field.name)
-        if row is not None and row.type != str(field.type):
-            raise InvalidInput(
-                f"column {field.name!r} is {row.type} in the table and {field.type} in the data; "
-                "cast the data to the table's type or write another column"
+        old = known.get(field.name)
+        both = plain(field.type) if old is None else widened(old.type, field.type)
+        if both is None:
+            problems.append(
+                f"column {field.name!r} is {known[field.name].type} in the table and {field.type} in the data"
             )
+        else:
+            joined[field.name] = TableColumn(field.name, both, next(following) if old is None else old.field_id)
+    if problems:
+        raise InvalidInput(f"{'; '.join(problems)}; cast the data to the table's type or write another column")
+    return joined
+
+
+def _widen(connection: Connection, key: int, epoch: int, column: TableColumn) -> None:
+    place = (columns.c.table_key == key, columns.c.schema_epoch == epoch, columns.c.name == column.name)
+    connection.execute(update(columns).where(*place).values(_stored(column.type)))
+
+
+def _column(row: Row[Any]) -> TableColumn:
+    return TableColumn(row.name, _type_from_text(row.arrow), row.field_id)
+
+
+def _stored(data_type: pa.DataType) -> dict[str, str]:
+    return {"type": str(data_type), "arrow": _type_to_text(data_type)}
 
 
 def _type_to_text(data_type: pa.DataType) -> str:

@@ -40,8 +40,8 @@ class Metastore(Protocol):
     def change_settings(self, table_id: str, settings: TableSettings) -> TableRecord:
         """Replace the settings of a table; splits that exist keep what they were written with."""
 
-    def reserve_columns(self, table_id: str, schema: pa.Schema) -> dict[str, int]:
-        """Give every column of a batch its field id, before files are written."""
+    def reserve_columns(self, table_id: str, schema: pa.Schema) -> dict[str, TableColumn]:
+        """Give every column of a batch its field id and its type in the table, before files are written."""
 
     def columns(self, table_id: str, version: int | None = None) -> tuple[TableColumn, ...]:
         """Return the columns that published splits hold at a version (the newest by default), by field id."""
