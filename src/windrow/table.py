@@ -15,9 +15,15 @@ from windrow.metastore import TableRecord
 from windrow.model.scope import DEFAULT_SOURCE
 from windrow.model.settings import TableSettings
 from windrow.model.split import SplitMetadata
+from windrow.model.units import parse_seconds
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import SparkSession
+
+    from windrow.ingest.files import FileFormat
+    from windrow.ingest.plan import IngestPlan
+    from windrow.ingest.run import Ingest
+    from windrow.ingest.sources import Source
 
 __all__ = ["Table"]
 
@@ -71,24 +77,64 @@ class Table:
 
     def ingest(
         self,
-        rows: DataFrame,
+        rows: Any,
         *,
         source: str = DEFAULT_SOURCE,
+        drop_late: bool = False,
+        future: str | int | None = None,
+        most_dropped: float = 0.5,
+        file_format: FileFormat | None = None,
+        spark: SparkSession | None = None,
         on_split: Callable[[SplitMetadata], None] | None = None,
     ) -> IngestResult:
-        """Bring the rows of a Spark DataFrame in, as one commit; `on_split` hears of each split that was written."""
+        """Bring rows in, as one commit.
+
+        `rows` are a Spark DataFrame, an Arrow table or anything with `__arrow_c_stream__`, or paths of Parquet, CSV
+        and JSON files, folders of them, globs or URLs. DataFrames are written by Spark's tasks, and so are files when
+        `spark` is given; otherwise threads of this process do the work.
+
+        A batch is a backfill: points of any age are taken, unless `drop_late` asks for the table's acceptance window.
+        `future` bounds how far ahead of now a point may lie. When more than `most_dropped` of the rows would be
+        dropped, nothing is published. `on_split` hears of each split that was written.
+        """
+        run = self._ingest(source, drop_late, future, most_dropped)
+        return run.run(self._source(rows, file_format, spark), on_split)
+
+    def plan_ingest(self, rows: Any, *, file_format: FileFormat | None = None) -> IngestPlan:
+        """Say what ingesting the rows would change, or refuse them as `ingest` would; nothing is written."""
+        from windrow.ingest.plan import plan_of
+
+        found = self._source(rows, file_format, None)
+        written = self._ingest(DEFAULT_SOURCE, drop_late=False, future=None, most_dropped=1).check(found)
+        return plan_of(self.name, found, written, self._types())
+
+    def _source(self, rows: Any, file_format: FileFormat | None, spark: SparkSession | None) -> Source:
+        from windrow.ingest.sources import source_of
+
+        options, types = self.context.store_options, self._types()
+        return source_of(rows, spark=spark, file_format=file_format, store_options=options, types=types)
+
+    def _types(self) -> dict[str, Any]:
+        columns = self.context.metastore.columns(self.record.table_id)
+        return {column.name: column.type for column in columns}
+
+    def _ingest(self, source: str, drop_late: bool, future: str | int | None, most_dropped: float) -> Ingest:  # noqa: FBT001
+        from windrow.ingest.late import ArrivalRule
         from windrow.ingest.run import Ingest
 
-        run = Ingest(
+        record = self.record
+        oldest = record.settings.late_data_acceptance_window if drop_late else None
+        newest = None if future is None else parse_seconds(future, "future")
+        return Ingest(
             metastore=self.context.metastore,
-            table=self.record,
+            table=record,
             lake_url=self.context.url,
             commit_id=self.context.new_id(),
-            arrived_at=self.context.now(),
+            rule=ArrivalRule(self.context.now(), oldest, newest),
             source_id=source,
             store_options=self.context.store_options,
+            most_dropped=most_dropped,
         )
-        return run.run(rows, on_split)
 
     def relation(self) -> Relation:
         """Return what the table's name stands for in a query: its columns and the files that hold its rows."""

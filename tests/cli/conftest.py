@@ -9,8 +9,10 @@ import pytest
 
 import windrow
 from windrow.cli.main import run
+from windrow.ingest.late import ArrivalRule
 from windrow.ingest.task import WriteTask
 from windrow.metastore import CommitKind
+from windrow.model.split import SplitMetadata
 
 SORT = "metric_name|host|timestamp&region/V2"
 
@@ -56,9 +58,10 @@ def write_points(table, points):
     columns = metastore.reserve_columns(record.table_id, POINTS)
     metastore.open_commit(record.table_id, CommitKind.INGEST, commit_id=commit, lease=60)
     task = WriteTask(
-        table.context.url, table.name, record.table_id, record.settings, commit, 1, "test", 0, 0, columns
+        table.context.url, table.name, record.table_id, record.settings, commit, 1, "test", 0, ArrivalRule(0), columns
     )
-    metastore.publish(commit, add=list(task.run([rows], 0)), columns=POINTS.names)
+    splits = [each for each in task.run([rows], 0) if isinstance(each, SplitMetadata)]
+    metastore.publish(commit, add=splits, columns=POINTS.names)
 
 
 POINTS = pa.schema(

@@ -16,6 +16,7 @@ from windrow.cli.config import config
 from windrow.cli.demo import demo
 from windrow.cli.exit_codes import ExitCode, table_of_exit_codes
 from windrow.cli.failures import report, silence_stdout
+from windrow.cli.ingest import ingest
 from windrow.cli.inspect import inspect
 from windrow.cli.options import Group
 from windrow.cli.pm import pm
@@ -40,7 +41,7 @@ def cli() -> None:
     """
 
 
-for _command in (create, list_tables, describe, change, inspect, sql, pm, config, demo):
+for _command in (create, list_tables, describe, change, ingest, inspect, sql, pm, config, demo):
     cli.add_command(_command)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["counting", "waiting"]
+__all__ = ["counting", "ticking", "waiting"]
 
 
 @contextmanager
@@ -40,5 +40,26 @@ def counting(what: str, total: int) -> Iterator[Callable[[int], None]]:
 
         def advance(rows: int) -> None:
             progress.update(bar, advance=rows, splits=progress.tasks[0].fields["splits"] + 1)
+
+        yield advance
+
+
+@contextmanager
+def ticking(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Show how many rows and bytes are done where the end is not known; the block tells of each split."""
+    from rich.console import Console
+
+    from windrow.model.units import format_bytes
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda _, __: None
+        return
+    done = [0, 0, 0]
+    with console.status(what) as status:
+
+        def advance(rows: int, size: int) -> None:
+            done[:] = done[0] + rows, done[1] + size, done[2] + 1
+            status.update(f"{what}: {done[0]:,} rows, {format_bytes(done[1])}, {done[2]:,} splits")
 
         yield advance

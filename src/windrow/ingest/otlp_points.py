@@ -207,4 +207,5 @@ def _rounded(bound: float) -> float:
 
 
 def _number_text(number: float) -> str:
-    return "+Inf" if number == math.inf else repr(float(number))
+    # The sum turns -0.0 into 0.0: both are one bound, and must name one series.
+    return "+Inf" if number == math.inf else repr(float(number) + 0.0)

@@ -21,6 +21,10 @@ class IngestResult:
     size_bytes: int
     null_timestamps: int
     """Rows without a timestamp, which lie in the overflow window."""
+    late: int = 0
+    """Rows that were dropped because they came too late."""
+    future: int = 0
+    """Rows that were dropped because they lie too far ahead."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from windrow.ingest.coerce import coerced
+from windrow.ingest.late import ArrivalRule
+from windrow.ingest.report import Counts, text_of
 from windrow.ingest.steps import add_timeseries_id, cut
 from windrow.metastore import TableColumn
 from windrow.model.scope import CompactionScope
@@ -33,25 +34,26 @@ class WriteTask:
     commit_attempt: int
     source_id: str
     schema_epoch: int
-    arrived_at: int
+    rule: ArrivalRule
     columns: Mapping[str, TableColumn]
     store_options: Mapping[str, str] = field(default_factory=dict)
 
-    def run(self, batches: Iterable[pa.RecordBatch], task_attempt: int) -> Iterator[SplitMetadata]:
-        """Write the rows of this task and yield the splits that came of them."""
+    def run(self, batches: Iterable[pa.RecordBatch], task_attempt: int) -> Iterator[SplitMetadata | Counts]:
+        """Write the rows of this task; yield the splits that came of them, then the counts."""
         held = [batch for batch in batches if batch.num_rows]
         if not held:
             return
-        rows = pa.Table.from_batches(held)
+        rows = coerced(pa.concat_tables(map(_as_table, held), promote_options="permissive"), self._types())
+        judged = self.rule.judge(rows, self.settings.timestamp, self.settings.timestamp_unit)
         store = open_store(self.lake_url, options=self.store_options)
-        rows = add_timeseries_id(coerced(rows, self._types()), self.settings)
-        for number, (partition_id, window, part) in enumerate(cut(rows, self.settings)):
+        taken = add_timeseries_id(judged.taken, self.settings)
+        for number, (partition_id, window, part) in enumerate(cut(taken, self.settings)):
             yield self._write(store, partition_id, window, part, f"{task_attempt}-{number}")
+        yield Counts(rows.num_rows, judged.late.num_rows, judged.future.num_rows)
 
     def report(self, batches: Iterable[pa.RecordBatch], task_attempt: int) -> Iterator[str]:
-        """Run, and yield each split as text that travels to the driver."""
-        for split in self.run(batches, task_attempt):
-            yield json.dumps(split.to_dict())
+        """Run, and yield what it reports as text that travels to the driver."""
+        return map(text_of, self.run(batches, task_attempt))
 
     def _write(self, store: Store, partition_id: int, window: Window, part: pa.Table, suffix: str) -> SplitMetadata:
         scope = CompactionScope(
@@ -63,9 +65,13 @@ class WriteTask:
             window_duration=self.settings.window,
         )
         split_id = f"{self.commit_id}-{self.commit_attempt}-{suffix}"
-        name = SplitName(self.table, split_id, self.commit_id, self.arrived_at)
+        name = SplitName(self.table, split_id, self.commit_id, self.rule.arrived_at)
         field_ids = {column.name: column.field_id for column in self.columns.values()}
         return write_split(store, part, self.settings, scope, window, name, field_ids)
 
     def _types(self) -> dict[str, pa.DataType]:
         return {column.name: column.type for column in self.columns.values()}
+
+
+def _as_table(batch: pa.RecordBatch) -> pa.Table:
+    return pa.Table.from_batches([batch])

@@ -1,0 +1,90 @@
+"""`windrow ingest`: files become sorted splits, visible by one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from windrow.cli.invocation import Invocation
+from windrow.cli.options import Command, pass_invocation
+from windrow.cli.progress import ticking, waiting
+from windrow.cli.text import fields
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["ingest"]
+
+_WORTH_SPARK = 256 * 2**20
+"""Below this, starting Spark takes longer than the work."""
+_FORMATS = ("parquet", "csv", "json")
+
+
+@click.command(cls=Command, short_help="Bring files into a table.")
+@click.argument("table")
+@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
+@click.option("--format", "file_format", type=click.Choice(_FORMATS), help="What the files are.  [default: by name]")
+@click.option(
+    "--source", default="default", show_default=True, metavar="NAME", help="Stable name of where rows come from."
+)
+@click.option("--drop-late", is_flag=True, help="Drop points older than the table's acceptance window, and count them.")
+@click.option("--future", metavar="DURATION", help="Drop points further ahead of now than this.")
+@click.option(
+    "--most-dropped", type=click.FloatRange(0, 1), default=0.5, show_default=True, help="Share that may be dropped."
+)
+@click.option(
+    "--runner", type=click.Choice(["auto", "local", "spark"]), default="auto", show_default=True, help="Who works."
+)
+@click.option("--dry-run", is_flag=True, help="Look at the files, write nothing.")
+@pass_invocation
+def ingest(
+    invocation: Invocation,
+    /,
+    table: str,
+    sources: tuple[str, ...],
+    *,
+    file_format: str | None,
+    runner: str,
+    dry_run: bool,
+    **rules: Any,
+) -> None:
+    """Bring Parquet, CSV and JSON files, folders, globs or URLs into TABLE, as one commit."""
+    from windrow.ingest.files import FileFormat
+
+    kind = FileFormat(file_format) if file_format else None
+    with invocation.lake() as lake:
+        opened = lake.table(table)
+        plan = opened.plan_ingest(list(sources), file_format=kind)
+        if dry_run:
+            invocation.output.answer(
+                {"dry_run": True, **plan.to_dict()}, lambda: f"would ingest\n\n{fields(plan.to_dict())}"
+            )
+            return
+        with _session(invocation, runner, plan.size_bytes or 0) as spark, ticking(f"ingesting into {table}") as advance:
+            result = opened.ingest(
+                list(sources),
+                file_format=kind,
+                spark=spark,
+                on_split=lambda split: advance(split.row_count, split.size_bytes),
+                **rules,
+            )
+    invocation.output.answer(result.to_dict(), lambda: f"ingested\n\n{fields(result.to_dict())}")
+
+
+@contextmanager
+def _session(invocation: Invocation, runner: str, size: int) -> Iterator[SparkSession | None]:
+    """Start Spark when it is asked for, or when there is enough to do."""
+    if runner == "local" or (runner == "auto" and size < _WORTH_SPARK):
+        yield None
+        return
+    from windrow.runners.session import spark_session
+
+    with waiting("starting Spark"):
+        session = spark_session(invocation.config.spark_master, options=invocation.config.spark_options)
+    try:
+        yield session
+    finally:
+        session.stop()

@@ -1,0 +1,215 @@
+"""Files as a source: which they are, how they are dealt out to tasks, and how a task reads its share.
+
+A task reads files by itself, without a copy through Java. Large Parquet files are dealt out by row groups.
+"""
+
+from __future__ import annotations
+
+import glob
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.json
+import pyarrow.parquet as pq
+
+from windrow.errors import Damaged, InvalidInput, NotFound, StorageError
+from windrow.model.points import is_text
+from windrow.storage import open_store
+
+__all__ = ["FileFormat", "FilePart", "SourceFile", "deal_out", "find_files", "read_part", "schema_of"]
+
+_BATCH_ROWS = 128 * 1024
+_PART_BYTES = 16 * 2**20
+"""Parquet files are dealt out in pieces of about this size."""
+
+
+class FileFormat(StrEnum):
+    """What a file is written in."""
+
+    PARQUET = "parquet"
+    CSV = "csv"
+    JSON = "json"
+    """One JSON object a line."""
+
+
+_ENDINGS = {
+    ".parquet": FileFormat.PARQUET,
+    ".pq": FileFormat.PARQUET,
+    ".csv": FileFormat.CSV,
+    ".csv.gz": FileFormat.CSV,
+    ".json": FileFormat.JSON,
+    ".jsonl": FileFormat.JSON,
+    ".ndjson": FileFormat.JSON,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file to read: a local path, or an object of a store by its URL."""
+
+    name: str
+    format: FileFormat
+    size: int
+    store_options: Mapping[str, str] = field(default_factory=dict)
+    types: Mapping[str, pa.DataType] = field(default_factory=dict)
+    """Types of columns that are known; text formats would have to guess them."""
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the file is read through a store."""
+        return "://" in self.name
+
+
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """What a task reads of a file; `row_groups` is None for all of it."""
+
+    file: SourceFile
+    size: int
+    row_groups: tuple[int, ...] | None = None
+
+
+def find_files(
+    paths: Sequence[str],
+    *,
+    file_format: FileFormat | None = None,
+    store_options: Mapping[str, str] | None = None,
+    types: Mapping[str, pa.DataType] | None = None,
+) -> list[SourceFile]:
+    """Return the files that paths, folders, globs and URLs name, in order; a name that finds nothing is NotFound."""
+    found = {}
+    for path in paths:
+        files = list(_remote_files(path, store_options or {}) if "://" in path else _local_files(path))
+        if not files:
+            raise NotFound(f"{path}: there is no such file, and no file in such a folder")
+        for name, size in files:
+            found[name] = SourceFile(name, file_format or _format_of(name), size, store_options or {}, types or {})
+    return list(found.values())
+
+
+def schema_of(file: SourceFile) -> pa.Schema:
+    """Return the columns of a file; of CSV and JSON, as its first block shows them."""
+    with _named(file):
+        if file.format is FileFormat.PARQUET:
+            with _opened(file) as source:
+                return pq.read_schema(source).remove_metadata()
+        return next(iter(_batches(FilePart(file, file.size)))).schema
+
+
+def deal_out(files: Sequence[SourceFile], tasks: int) -> list[tuple[FilePart, ...]]:
+    """Deal files out to at most `tasks` tasks of about equal size; the parts of a task keep the order of the files."""
+    parts = [part for file in files for part in _parts(file)]
+    shares: list[tuple[int, int]] = [(0, task) for task in range(min(tasks, len(parts)))]
+    dealt: list[list[int]] = [[] for _ in shares]
+    for number in sorted(range(len(parts)), key=lambda each: -parts[each].size):
+        size, task = heapq.heappop(shares)
+        dealt[task].append(number)
+        heapq.heappush(shares, (size + parts[number].size, task))
+    return [tuple(parts[number] for number in sorted(share)) for share in dealt]
+
+
+def read_part(part: FilePart) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a part; text columns of Parquet files stay dictionary-encoded."""
+    with _named(part.file):
+        yield from _batches(part)
+
+
+def _batches(part: FilePart) -> Iterator[pa.RecordBatch]:
+    file = part.file
+    with _opened(file) as source:
+        if file.format is FileFormat.PARQUET:
+            texts = [each.name for each in pq.read_schema(source) if is_text(each.type)]
+            with pq.ParquetFile(source, read_dictionary=texts) as parquet:
+                yield from parquet.iter_batches(_BATCH_ROWS, row_groups=part.row_groups)
+        elif file.format is FileFormat.CSV:
+            options = pyarrow.csv.ConvertOptions(column_types=dict(file.types), strings_can_be_null=True)
+            yield from pyarrow.csv.open_csv(source, convert_options=options)
+        else:
+            known = pa.schema(list(file.types.items())) if file.types else None
+            yield from pyarrow.json.open_json(source, parse_options=pyarrow.json.ParseOptions(explicit_schema=known))
+
+
+@contextmanager
+def _opened(file: SourceFile) -> Iterator[Any]:
+    """Open a file so that Arrow can read it; an object of a store is fetched whole."""
+    if file.is_remote:
+        folder, _, name = file.name.rpartition("/")
+        yield pa.BufferReader(open_store(folder, options=file.store_options).get(name))
+    elif file.format is FileFormat.PARQUET:
+        with pa.memory_map(file.name) as source:
+            yield source
+    else:
+        with pa.input_stream(file.name) as source:
+            yield source
+
+
+@contextmanager
+def _named(file: SourceFile) -> Iterator[None]:
+    """Name the file in what goes wrong with it."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise NotFound(f"{file.name}: the file is gone; it was there when the ingest was planned") from error
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, StopIteration) as error:
+        raise Damaged(f"{file.name}: cannot be read as {file.format}: {error or 'it is empty'}") from error
+    except pa.ArrowException as error:
+        raise StorageError(f"{file.name}: {error}") from error
+    except OSError as error:
+        # What the system reports has a number; what Arrow finds wrong with the bytes has none.
+        kind = Damaged if error.errno is None else StorageError
+        raise kind(f"{file.name}: cannot be read as {file.format}: {error}") from error
+
+
+def _parts(file: SourceFile) -> list[FilePart]:
+    """Cut a large Parquet file between row groups."""
+    if file.format is not FileFormat.PARQUET or file.size <= _PART_BYTES or file.is_remote:
+        return [FilePart(file, file.size)]
+    with _named(file):
+        metadata = pq.read_metadata(file.name)
+    parts: list[FilePart] = []
+    groups: list[int] = []
+    size = 0
+    for number in range(metadata.num_row_groups):
+        groups.append(number)
+        size += sum(
+            metadata.row_group(number).column(place).total_compressed_size for place in range(metadata.num_columns)
+        )
+        if size >= _PART_BYTES or number == metadata.num_row_groups - 1:
+            parts.append(FilePart(file, size, tuple(groups)))
+            groups, size = [], 0
+    return parts or [FilePart(file, file.size)]
+
+
+def _format_of(name: str) -> FileFormat:
+    endings = [ending for ending in _ENDINGS if name.lower().endswith(ending)]
+    if not endings:
+        raise InvalidInput(f"{name}: the name does not tell the format; name one of {', '.join(FileFormat)}")
+    return _ENDINGS[max(endings, key=len)]
+
+
+def _local_files(path: str) -> Iterator[tuple[str, int]]:
+    """Yield local files; hidden ones and those that start with an underscore are passed by, as everywhere in a lake."""
+    for name in sorted(glob.glob(path, recursive=True)) or [path]:  # noqa: PTH207 - patterns may be absolute
+        place = Path(name)
+        inside = sorted(place.rglob("*")) if place.is_dir() else [place]
+        for each in inside:
+            if each.is_file() and not (place.is_dir() and _is_hidden(each.relative_to(place))):
+                yield str(each.absolute()), each.stat().st_size
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith((".", "_")) for part in path.parts)
+
+
+def _remote_files(url: str, options: Mapping[str, str]) -> Iterator[tuple[str, int]]:
+    folder, _, name = url.rstrip("/").rpartition("/")
+    store = open_store(url, options=options)
+    listed = [(f"{url.rstrip('/')}/{info.key}", info.size) for info in store.list() if not _is_hidden(Path(info.key))]
+    yield from listed or [(url, open_store(folder, options=options).head(name).size)]

@@ -1,0 +1,55 @@
+"""What an ingest would do, found out without writing anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from windrow.errors import InvalidInput
+from windrow.ingest.sources import FilesSource, Source
+from windrow.model.widening import plain, widened
+
+__all__ = ["IngestPlan", "plan_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class IngestPlan:
+    """The source as it is, and what it would change in the table's columns."""
+
+    table: str
+    columns: tuple[str, ...]
+    new_columns: tuple[str, ...]
+    widened_columns: tuple[str, ...]
+    """Columns that would get a wider type, as "name: old to new"."""
+    files: int | None = None
+    size_bytes: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self)
+
+
+def plan_of(table: str, source: Source, written: pa.Schema, known: Mapping[str, pa.DataType]) -> IngestPlan:
+    """Return the plan, or refuse what the ingest itself would refuse before it starts."""
+    wider = []
+    for column in written:
+        both = widened(known[column.name], column.type) if column.name in known else plain(column.type)
+        if both is None:
+            raise InvalidInput(
+                f"column {column.name!r} is {known[column.name]} in the table and {column.type} in the data; "
+                "cast the data to the table's type or write another column"
+            )
+        if column.name in known and both != known[column.name]:
+            wider.append(f"{column.name}: {known[column.name]} to {both}")
+    files = source.files if isinstance(source, FilesSource) else None
+    return IngestPlan(
+        table=table,
+        columns=tuple(written.names),
+        new_columns=tuple(name for name in written.names if name not in known),
+        widened_columns=tuple(wider),
+        files=None if files is None else len(files),
+        size_bytes=None if files is None else sum(file.size for file in files),
+    )

@@ -1,0 +1,169 @@
+"""Where rows come from: a Spark DataFrame, files, or anything that speaks Arrow; and who runs the tasks on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
+
+from windrow.errors import InvalidInput
+from windrow.ingest.files import FileFormat, FilePart, SourceFile, deal_out, find_files, read_part, schema_of
+from windrow.model.widening import plain, widened
+from windrow.runners.local import run_locally
+from windrow.runners.spark import Work, run_on_partitions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["ArrowSource", "FilesSource", "FrameSource", "Source", "source_of"]
+
+_CHUNK_BYTES = 256 * 2**20
+"""A stream is dealt out to tasks in chunks of about this size."""
+_TASKS_PER_CORE = 2
+
+OnReport = Callable[[str], None] | None
+
+
+class Source(Protocol):
+    """Rows, and how the work of a task is run on all of them."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the rows."""
+
+    def run(self, work: Work, on_report: OnReport) -> list[str]:
+        """Run the work on all rows and return what it reports."""
+
+
+@dataclass(frozen=True)
+class FrameSource:
+    """The rows of a Spark DataFrame; Spark's tasks do the work."""
+
+    rows: DataFrame
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns as Arrow has them."""
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        try:
+            return to_arrow_schema(self.rows.schema, timezone="UTC")
+        except Exception as error:  # Spark's own have no other root
+            raise InvalidInput(f"the DataFrame has a column that Arrow cannot hold: {error}") from error
+
+    def run(self, work: Work, on_report: OnReport) -> list[str]:
+        """Run the work on the partitions of the DataFrame."""
+        return run_on_partitions(self.rows, work, on_report)
+
+
+@dataclass(frozen=True)
+class FilesSource:
+    """The rows of files. Tasks read them by themselves: Spark's tasks, or threads of this process without Spark."""
+
+    files: Sequence[SourceFile]
+    spark: SparkSession | None = None
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns of all files, each of a type that holds its values in all of them."""
+        types: dict[str, pa.DataType] = {}
+        for file in self.files:
+            for each in schema_of(file):
+                both = widened(types[each.name], each.type) if each.name in types else plain(each.type)
+                if both is None:
+                    raise InvalidInput(
+                        f"{file.name}: column {each.name!r} is {each.type}, in the files before it {types[each.name]}; "
+                        "ingest them apart, or cast one of them"
+                    )
+                types[each.name] = both
+        return pa.schema(list(types.items()))
+
+    def run(self, work: Work, on_report: OnReport) -> list[str]:
+        """Deal the files out and run the work on each share."""
+        if self.spark is None:
+            return run_locally(deal_out(self.files, len(self.files)), _on_share(work), on_report)
+        shares = deal_out(self.files, _TASKS_PER_CORE * _parallelism(self.spark))
+        numbers = self.spark.range(0, len(shares), 1, len(shares))
+
+        def on_numbers(batches: Iterable[pa.RecordBatch], attempt: int) -> Iterator[str]:
+            for number in (each for batch in batches for each in batch.column(0).to_pylist()):
+                yield from work(_rows_of(shares[number]), attempt)
+
+        return run_on_partitions(numbers, on_numbers, on_report)
+
+
+@dataclass(frozen=True)
+class ArrowSource:
+    """The rows of a table or stream of Arrow data; threads of this process do the work."""
+
+    stream: pa.RecordBatchReader
+    chunk_bytes: int = field(default=_CHUNK_BYTES)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns, of types that do not say how they lie in memory."""
+        return pa.schema([(each.name, plain(each.type)) for each in self.stream.schema])
+
+    def run(self, work: Work, on_report: OnReport) -> list[str]:
+        """Run the work on chunks of the stream; only as many as there are threads are held at once."""
+        return run_locally(self._chunks(), work, on_report)
+
+    def _chunks(self) -> Iterator[list[pa.RecordBatch]]:
+        held: list[pa.RecordBatch] = []
+        for batch in self.stream:
+            held.append(batch)
+            if sum(each.nbytes for each in held) >= self.chunk_bytes:
+                yield held
+                held = []
+        if held:
+            yield held
+
+
+def source_of(
+    rows: Any,
+    *,
+    spark: SparkSession | None = None,
+    file_format: FileFormat | None = None,
+    store_options: Mapping[str, str] | None = None,
+    types: Mapping[str, pa.DataType] | None = None,
+) -> Source:
+    """Return the source that a value is: a DataFrame, paths, or anything with `__arrow_c_stream__`.
+
+    `types` are those of columns that the table has; files of text are read by them instead of guessing.
+    """
+    if hasattr(rows, "mapInArrow"):
+        return FrameSource(rows)
+    if isinstance(rows, str | Path):
+        rows = [rows]
+    if isinstance(rows, list | tuple) and rows and all(isinstance(each, str | Path) for each in rows):
+        names = [str(each) for each in rows]
+        files = find_files(names, file_format=file_format, store_options=store_options, types=types)
+        return FilesSource(files, spark)
+    if isinstance(rows, pa.RecordBatch):
+        rows = pa.Table.from_batches([rows])
+    if hasattr(rows, "__arrow_c_stream__"):
+        return ArrowSource(pa.RecordBatchReader.from_stream(rows))
+    raise InvalidInput(
+        f"cannot ingest a {type(rows).__name__}; give a Spark DataFrame, an Arrow table or stream, or paths of files"
+    )
+
+
+def _on_share(work: Work) -> Callable[[tuple[FilePart, ...], int], Iterator[str]]:
+    return lambda share, number: work(_rows_of(share), number)
+
+
+def _rows_of(share: tuple[FilePart, ...]) -> Iterator[pa.RecordBatch]:
+    for part in share:
+        yield from read_part(part)
+
+
+def _parallelism(spark: SparkSession) -> int:
+    """Return how many tasks run at once, as far as the session tells."""
+    try:
+        return int(spark.sparkContext.defaultParallelism)
+    except Exception:
+        return int(spark.conf.get("spark.sql.leafNodeDefaultParallelism", "8") or 8)

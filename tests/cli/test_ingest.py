@@ -1,0 +1,58 @@
+"""Files from the command line into a table."""
+
+from __future__ import annotations
+
+import pytest
+
+CSV = "metric_name,host,timestamp,value\ncpu,a,2024-01-01T00:00:00Z,1.5\ncpu,b,2024-01-01T00:20:00Z,2.5\n"
+
+
+@pytest.fixture
+def points(call, here):
+    call("create", "metrics", "--sort", "metric_name|host|timestamp/V2")
+    (here / "points.csv").write_text(CSV)
+    return "points.csv"
+
+
+def test_files_become_rows_of_the_table(call, points):
+    answer = call("ingest", "metrics", points)
+    assert answer.code == 0, answer.err
+    assert answer.out.startswith("ingested\n")
+    assert call("sql", "select host, value from metrics order by host", "--json").json == [
+        {"host": "a", "value": 1.5},
+        {"host": "b", "value": 2.5},
+    ]
+
+
+def test_programs_get_the_counts(call, points):
+    found = call("ingest", "metrics", points, "--json").json
+    assert (found["rows"], found["splits"], found["windows"], found["late"], found["version"]) == (2, 2, 2, 0, 1)
+
+
+def test_a_dry_run_says_what_would_change_and_changes_nothing(call, points):
+    found = call("ingest", "metrics", points, "--dry-run", "--json").json
+    assert (found["files"], found["new_columns"]) == (1, ["metric_name", "host", "timestamp", "value"])
+    assert call("describe", "metrics", "--json").json["version"] == 0
+    assert call("inspect", "commits", "metrics", "--json").json == []
+
+
+def test_old_points_are_dropped_when_asked_and_too_many_are_an_error(call, points):
+    answer = call("ingest", "metrics", points, "--drop-late")
+    assert answer.code == 2
+    assert "2 of 2 rows are late" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("metrics", "nothing.csv"), 3, "nothing.csv"),
+        (("metriks", "points.csv"), 3, "did you mean 'metrics'"),
+        (("metrics", "points.csv", "--format", "parquet"), 6, "points.csv"),
+        (("metrics", "points.csv", "--future", "soon"), 2, "future: 'soon' is not a duration"),
+        (("metrics",), 2, "SOURCE"),
+    ],
+)
+def test_bad_input_is_refused(call, points, arguments, code, message):
+    answer = call("ingest", *arguments)
+    assert (answer.code, message in answer.err) == (code, True), answer.err
+    assert call("describe", "metrics", "--json").json["version"] == 0
