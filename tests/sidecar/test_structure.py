@@ -6,6 +6,7 @@ import json
 import re
 import tracemalloc
 import zlib
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -168,12 +169,15 @@ def test_every_flipped_bit_is_refused_or_shows_an_older_snapshot(rich: bytes) ->
     sizes = [snapshot.footer.size for snapshot in Sidecar.of(rich).snapshots()]
     older = [look_at_everything(layout.U64.pack(size) + rich[8:]) for size in sizes]
     data = bytearray(rich)
+    outcomes = Counter[bool]()
     for position in range(len(data)):
         for bit in range(8):
             data[position] ^= 1 << bit
             refused = refused_or_same(bytes(data), lambda: older)
             assert refused or position < 8
+            outcomes[refused] += 1
             data[position] ^= 1 << bit
+    print(f"{outcomes.total()} flipped bits: {outcomes[True]} refused, {outcomes[False]} showed an older snapshot")
 
 
 def mutate(data: bytes, changes: list[tuple[int, int]], cut: int, *, believable: bool) -> bytes:
