@@ -420,13 +420,13 @@ def _load(path: str) -> Buffer:
 
 
 def _read_or_map(descriptor: int, path: str) -> Buffer:
-    start = os.pread(descriptor, READ_WHOLE, 0)
-    if len(start) < READ_WHOLE:
-        return start
-    (committed,) = layout.U64.unpack_from(start)
-    if committed <= READ_WHOLE:
-        return start
+    length = os.fstat(descriptor).st_size
+    if length <= READ_WHOLE:
+        return os.pread(descriptor, READ_WHOLE, 0)
+    (committed,) = layout.U64.unpack(os.pread(descriptor, layout.WORD, 0))
     # The file's length is no commit boundary, but mapping past it would kill the process at the first touch.
-    if committed > (length := os.fstat(descriptor).st_size):
+    if committed > length:
         raise damaged(path, "PARQUET_META_FILE_SIZE", 0, f"{committed} bytes are committed, the file has {length}")
+    if committed <= READ_WHOLE:
+        return os.pread(descriptor, READ_WHOLE, 0)
     return mmap.mmap(descriptor, committed, access=mmap.ACCESS_READ)
