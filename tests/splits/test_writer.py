@@ -125,6 +125,12 @@ def test_rows_of_another_window_are_refused_and_nothing_is_written(store):
     assert list(store.list()) == []
 
 
+def test_no_rows_are_no_split(store):
+    with pytest.raises(InvalidInput, match="would have no rows"):
+        write_split(store, rows([]), SETTINGS, SCOPE, Window.of(1704067200, 900), NAME, FIELD_IDS)
+    assert list(store.list()) == []
+
+
 def test_a_column_without_a_field_id_is_refused(store):
     ids = {name: number for name, number in FIELD_IDS.items() if name != "region"}
     with pytest.raises(InvalidInput, match="'region'"):

@@ -49,6 +49,8 @@ def write_split(
     field_ids: Mapping[str, int],
 ) -> SplitMetadata:
     """Sort the rows of one window, write them as one file and return what is known of it."""
+    if not rows.num_rows:
+        raise InvalidInput(f"split {name.split_id} would have no rows; an empty file is not a split")
     rows = _sort_columns_first(sorted_rows(rows, settings.sort), settings.sort)
     split = _describe(rows, settings, scope, window, name)
     require("SS-1", table=rows, schema=settings.sort)

@@ -1,0 +1,235 @@
+"""The order of a merge: runs of key columns meet in series, series are merged, and rows inside them by the last key.
+
+Rows of all inputs are numbered through, input by input. A run is a key and the row that it ends before.
+"""
+
+# Kernels hand each other bare memory and places in it, one by one: an object that holds them would cost more than they.
+# ruff: noqa: PLR0913, PLR0917, FBT001
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from windrow.kernels.compiled import kernel, memory
+
+__all__ = ["check_runs", "combine_runs", "merge_order"]
+
+Words = npt.NDArray[np.uint64]
+Ints = npt.NDArray[np.int32]
+Longs = npt.NDArray[np.int64]
+
+FEW_ROWS, SHORT_RUN = 256, 4
+"""A series of so few rows, in runs that are so short on average, is sorted faster than merged."""
+
+
+@kernel
+def combine_runs(
+    keys: Words, ends: Longs, others: Words, other_ends: Longs, bits: int, out: Words, out_ends: Longs
+) -> int:
+    """Cut the runs of two columns at each other's ends; a key becomes `key << bits | other`. How many runs there are.
+
+    Neighbours with the same key stay apart: the cuts of the first column may mean more than its keys.
+    """
+    one, other, runs = 0, 0, 0
+    shift = np.uint64(bits)
+    while one < keys.size and other < others.size:
+        key = keys[one] << shift if bits < 64 else np.uint64(0)
+        end = min(ends[one], other_ends[other])
+        out[runs] = key | others[other]
+        out_ends[runs] = end
+        runs += 1
+        one += ends[one] == end
+        other += other_ends[other] == end
+    return runs
+
+
+@kernel
+def check_runs(numbers: Words, ends: Longs, input_ends: Longs, last_key: Words, begins: Longs, inputs: Ints) -> int:
+    """Find where each run begins and which input it is of; the first row that must come before the row ahead, or -1.
+
+    No run reaches across the end of an input.
+    """
+    begin, owner, wrong = 0, 0, -1
+    for run in range(ends.size):
+        while input_ends[owner] <= begin:
+            owner += 1
+        begins[run], inputs[run] = begin, owner
+        first = begin + 1
+        if run and inputs[run - 1] == owner:
+            if numbers[run] < numbers[run - 1]:
+                return begin if wrong < 0 else wrong
+            if numbers[run] == numbers[run - 1]:
+                first = begin
+        for row in range(first, ends[run]):
+            if last_key[row] < last_key[row - 1] and wrong < 0:
+                wrong = row
+        begin = ends[run]
+    return wrong
+
+
+@kernel
+def _gallop(last_key: Words, start: int, end: int, bound: np.uint64, ties: bool) -> int:
+    """The first row from `start` on that comes behind the bound; rows that equal it do so unless `ties`."""
+    low, step = start, 1
+    while low + step < end and (last_key[low + step] < bound or (ties and last_key[low + step] == bound)):
+        low += step
+        step *= 2
+    high = min(low + step, end)
+    low += 1
+    while low < high:
+        middle = (low + high) >> 1
+        if last_key[middle] < bound or (ties and last_key[middle] == bound):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def _before(heads: Words, one: int, other: int) -> bool:
+    """Whether the head of one entry comes before that of another; entries are numbered in the order that ties have."""
+    return heads[one] < heads[other] or (heads[one] == heads[other] and one < other)
+
+
+@kernel
+def _sift(heap: Longs, size: int, heads: Words) -> None:
+    """Let the top sink to its place."""
+    at, entry = 0, heap[0]
+    while True:
+        child = 2 * at + 1
+        if child + 1 < size and _before(heads, heap[child + 1], heap[child]):
+            child += 1
+        if child >= size or not _before(heads, heap[child], entry):
+            break
+        heap[at], at = heap[child], child
+    heap[at] = entry
+
+
+@kernel
+def _emit(order: tuple[Longs, Longs, Ints], runs: int, owner: int, start: int, count: int) -> int:
+    """Append rows to the order; they join the run before when they follow it in the same input."""
+    starts, counts, owners = order
+    if runs and owners[runs - 1] == owner and starts[runs - 1] + counts[runs - 1] == start:
+        counts[runs - 1] += count
+        return runs
+    starts[runs] = start
+    counts[runs] = count
+    owners[runs] = owner
+    return runs + 1
+
+
+@kernel
+def _merge_series(
+    runs_in: tuple[Longs, Longs, Longs, Ints, Words],
+    first: int,
+    last: int,
+    tree: tuple[Words, Longs],
+    order: tuple[Longs, Longs, Ints],
+    runs: int,
+) -> int:
+    """Merge the rows of one series, which the entries from `first` up to `last` hold, each in order; the runs then."""
+    entries, at, ends, inputs, last_key = runs_in
+    heads, heap = tree
+    size = 0
+    for place in range(first, last):
+        heads[place] = last_key[at[entries[place]]]
+        hole = size
+        size += 1
+        while hole and _before(heads, place, heap[(hole - 1) >> 1]):
+            heap[hole] = heap[(hole - 1) >> 1]
+            hole = (hole - 1) >> 1
+        heap[hole] = place
+    while size > 1:
+        top = heap[0]
+        second = heap[2] if size > 2 and _before(heads, heap[2], heap[1]) else heap[1]
+        entry = entries[top]
+        start = at[entry]
+        stop = _gallop(last_key, start, ends[entry], heads[second], top < second)
+        runs = _emit(order, runs, inputs[entry], start, stop - start)
+        at[entry] = stop
+        if stop == ends[entry]:
+            size -= 1
+            heap[0] = heap[size]
+        else:
+            heads[top] = last_key[stop]
+        _sift(heap, size, heads)
+    entry = entries[heap[0]]
+    return _emit(order, runs, inputs[entry], at[entry], ends[entry] - at[entry])
+
+
+@kernel
+def _sort_series(
+    runs_in: tuple[Longs, Longs, Longs, Ints, Words],
+    first: int,
+    last: int,
+    few: tuple[Words, Longs, Ints],
+    order: tuple[Longs, Longs, Ints],
+    runs: int,
+) -> int:
+    """Put the few rows of one series in order one by one; what comes late moves ahead of what is greater."""
+    entries, at, ends, inputs, last_key = runs_in
+    keys, rows, of = few
+    size = 0
+    for place in range(first, last):
+        entry = entries[place]
+        for row in range(at[entry], ends[entry]):
+            hole, key = size, last_key[row]
+            while hole and keys[hole - 1] > key:
+                keys[hole] = keys[hole - 1]
+                rows[hole] = rows[hole - 1]
+                of[hole] = of[hole - 1]
+                hole -= 1
+            keys[hole] = key
+            rows[hole] = row
+            of[hole] = inputs[entry]
+            size += 1
+    for place in range(size):
+        runs = _emit(order, runs, of[place], rows[place], 1)
+    return runs
+
+
+@kernel
+def merge_order(
+    entries: Longs,
+    series: Words,
+    begins: Longs,
+    ends: Longs,
+    inputs: Ints,
+    last_key: Words,
+    starts: Longs,
+    counts: Longs,
+    owners: Ints,
+    group_ends: Longs,
+    group_rows: Longs,
+) -> tuple[int, int]:
+    """Merge the runs of all inputs: `entries` are the runs ordered by their series, ties by input.
+
+    Within a run rows ascend by `last_key`. The order is a sequence of (first row, rows, input). Rows of one series are
+    a group: the place in the order that it ends before, and a row of it. How many runs and groups there are.
+    """
+    at, heads, heap = begins.copy(), np.empty(entries.size, np.uint64), np.empty(entries.size, np.int64)
+    keys, rows_of, of = np.empty(FEW_ROWS, np.uint64), np.empty(FEW_ROWS, np.int64), np.empty(FEW_ROWS, np.int32)
+    runs_out = memory(starts), memory(counts), memory(owners)
+    runs, groups, first, place = 0, 0, 0, 0
+    while first < entries.size:
+        last, rows = first, 0
+        while last < entries.size and series[entries[last]] == series[entries[first]]:
+            rows += ends[entries[last]] - begins[entries[last]]
+            last += 1
+        if last == first + 1:
+            entry = entries[first]
+            runs = _emit(runs_out, runs, inputs[entry], begins[entry], rows)
+        else:
+            # memory is taken inside of the loop: an array that is not named behind a line may be gone by then
+            runs_in = memory(entries), memory(at), memory(ends), memory(inputs), memory(last_key)
+            if rows <= FEW_ROWS and rows < SHORT_RUN * (last - first):
+                few = memory(keys), memory(rows_of), memory(of)
+                runs = _sort_series(runs_in, first, last, few, runs_out, runs)
+            else:
+                runs = _merge_series(runs_in, first, last, (memory(heads), memory(heap)), runs_out, runs)
+        place += rows
+        group_ends[groups], group_rows[groups] = place, begins[entries[first]]
+        groups += 1
+        first = last
+    return runs, groups

@@ -1,0 +1,255 @@
+"""Pages of flat columns: found behind their headers, and decoded into runs or fixed-width values.
+
+All pages of a column, from any number of files, are decoded by one call. Bytes are given as 64-bit words with at least
+two words of padding behind them, so that a value of any width is cut out of two words. Nothing is trusted: a kernel
+returns the number of the page that it cannot read, and -1 when all is well.
+"""
+
+# Kernels hand each other bare memory and places in it, one by one: an object that holds them would cost more than they.
+# ruff: noqa: PLR0913, PLR0917
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from windrow.kernels import rules as r
+from windrow.kernels.compiled import kernel, memory
+from windrow.kernels.hybrid import (
+    CODED,
+    COUNT,
+    ENTRIES,
+    ENTRY,
+    FIRST,
+    FORM,
+    LAST,
+    LEVELS,
+    NULL_CODE,
+    NULLS,
+    PAGE_WIDTH,
+    PLAIN,
+    VALUES,
+    VALUES_END,
+    cut,
+    kept,
+    level_run,
+    next_run,
+    signed,
+)
+from windrow.kernels.thrift import walk
+
+__all__ = ["count_set", "decode_codes", "index_texts", "scan_pages"]
+
+Bytes = npt.NDArray[np.uint8]
+Words = npt.NDArray[np.uint64]
+Ints = npt.NDArray[np.int32]
+Longs = npt.NDArray[np.int64]
+
+# The numbers of a page header's record, as `windrow.parquet.page_grammar` lays it out.
+KIND, SIZE, VALUES_IN, BODY, CHUNK, HEADER_WIDTH = 1, 3, 4, 9, 10, 11
+DICTIONARY_KIND = 2
+
+
+@kernel
+def scan_pages(
+    source: Bytes, starts: Longs, ends: Longs, values: Longs, grammar: Longs, layout: Longs, records: Longs
+) -> tuple[int, int]:
+    """Read the headers of all pages of many chunks: how many there are, or the negated trouble and the chunk in it.
+
+    `values` says how many values each chunk has: reading it ends when the data pages have given so many.
+    """
+    pages = 0
+    for chunk in range(starts.size):
+        at, left = starts[chunk], values[chunk]
+        while left > 0:
+            row = pages * HEADER_WIDTH
+            if row + HEADER_WIDTH > records.size:
+                return -r.FULL, chunk
+            layout[r.START], layout[r.USED] = row, 0
+            body, _, _, _ = walk(source, at, grammar, layout, records)
+            size, count = records[row + SIZE], records[row + VALUES_IN]
+            if body < 0 or size < 0 or count < 0 or size > ends[chunk] - body:
+                return -r.TRUNCATED, chunk
+            records[row + BODY], records[row + CHUNK] = body, chunk
+            at, pages = body + size, pages + 1
+            if records[row + KIND] != DICTIONARY_KIND:
+                if count > left:
+                    return -r.TRUNCATED, chunk
+                left -= count
+    return pages, 0
+
+
+@kernel
+def _append(codes: Ints, ends: Longs, runs: int, code: int, row: int) -> int:
+    """Let a run of a code end at a row; it joins the run before it when that has the same code."""
+    if runs and codes[runs - 1] == code:
+        ends[runs - 1] = row
+        return runs
+    codes[runs] = code
+    ends[runs] = row
+    return runs + 1
+
+
+@kernel
+def _packed_codes(
+    words: Words,
+    pages: Longs,
+    page: int,
+    bit: int,
+    width: int,
+    count: int,
+    seen: int,
+    entries: Ints,
+    codes: Ints,
+    ends: Longs,
+    runs: int,
+    row: int,
+) -> tuple[int, int]:
+    """Append codes that stand one by one; the runs then, -1 for trouble, and the row."""
+    for place in range(count):
+        value = signed(cut(words, bit + place * width, width))
+        if value >= pages[page + ENTRIES]:
+            return -1, row
+        if pages[page + FIRST] <= seen + place < pages[page + LAST]:
+            row += 1
+            runs = _append(codes, ends, runs, signed(entries[pages[page + ENTRY] + value]), row)
+    return runs, row
+
+
+@kernel
+def _set_codes(
+    words: Words,
+    pages: Longs,
+    page: int,
+    state: tuple[int, int, int, int],
+    width: int,
+    count: int,
+    seen: int,
+    entries: Ints,
+    codes: Ints,
+    ends: Longs,
+    runs: int,
+    row: int,
+) -> tuple[int, int, tuple[int, int, int, int]]:
+    """Append the codes of `count` values that are set; the runs then (-1 for trouble), the row, and the state."""
+    at, left, bit, value = state
+    end = pages[page + VALUES_END]
+    while count:
+        while left == 0:
+            left, value, bit, at = next_run(words, at, end, width)
+            if at < 0:
+                return -1, row, state
+        step = min(count, left)
+        if bit >= 0:
+            if bit + step * width > end * 8:
+                return -1, row, state
+            runs, row = _packed_codes(words, pages, page, bit, width, step, seen, entries, codes, ends, runs, row)
+            if runs < 0:
+                return runs, row, state
+            bit += step * width
+        else:
+            if value >= pages[page + ENTRIES]:
+                return -1, row, state
+            wanted = kept(pages, page, seen, step)
+            if wanted:
+                row += wanted
+                runs = _append(codes, ends, runs, signed(entries[pages[page + ENTRY] + value]), row)
+        seen, count, left = seen + step, count - step, left - step
+    return runs, row, (at, left, bit, value)
+
+
+@kernel
+def _decode_codes(
+    words: Words, pages: Longs, page: int, entries: Ints, codes: Ints, ends: Longs, runs: int, row: int
+) -> tuple[int, int]:
+    """Decode one page behind the runs there are; the runs then, -1 for trouble, and the row."""
+    level_at, level_left, level_bit, level_value = pages[page + LEVELS], 0, -1, 0
+    at, width = pages[page + VALUES], 0
+    if pages[page + FORM] == CODED and at < pages[page + VALUES_END]:
+        width = signed(cut(words, at * 8, 8))
+    state = (at + 1, 0, -1, 0)
+    seen, entry, total = 0, 0, pages[page + COUNT]
+    while seen < total and width < 32:
+        count, is_set, level_at, level_left, level_bit, level_value = level_run(
+            words, pages, page, level_at, level_left, level_bit, level_value
+        )
+        if count < 0:
+            return -1, row
+        count = min(count, total - seen)
+        if not is_set:
+            wanted = kept(pages, page, seen, count)
+            if wanted:
+                row += wanted
+                runs = _append(codes, ends, runs, NULL_CODE, row)
+        elif pages[page + FORM] == PLAIN:
+            for place in range(count):
+                if pages[page + FIRST] <= seen + place < pages[page + LAST]:
+                    row += 1
+                    code = signed(entries[pages[page + ENTRY] + entry + place])
+                    runs = _append(codes, ends, runs, code, row)
+            entry += count
+        else:
+            runs, row, state = _set_codes(
+                words, pages, page, state, width, count, seen, entries, codes, ends, runs, row
+            )
+            if runs < 0:
+                return runs, row
+        seen += count
+    return runs if seen >= total else -1, row
+
+
+@kernel
+def decode_codes(words: Words, pages: Longs, entries: Ints, codes: Ints, ends: Longs) -> tuple[int, int]:
+    """Decode pages of a dictionary column into runs of (code, end row); how many runs, and the page in trouble or -1.
+
+    A page's own codes become `entries[ENTRY + code]`. A page in PLAIN has one entry for each of its values. A null's
+    code is NULL_CODE.
+    """
+    runs, row = 0, 0
+    bare_words, bare_pages, bare_entries = memory(words), memory(pages), memory(entries)
+    bare_codes, bare_ends = memory(codes), memory(ends)
+    for number in range(pages.size // PAGE_WIDTH):
+        page = number * PAGE_WIDTH
+        if pages[page + FORM] == NULLS:
+            row += pages[page + LAST] - pages[page + FIRST]
+            runs = _append(bare_codes, bare_ends, runs, NULL_CODE, row)
+            continue
+        runs, row = _decode_codes(bare_words, bare_pages, page, bare_entries, bare_codes, bare_ends, runs, row)
+        if runs < 0:
+            return runs, number
+    return runs, -1
+
+
+@kernel
+def index_texts(words: Words, starts: Longs, ends: Longs, counts: Longs, offsets: Longs, lengths: Longs) -> int:
+    """Find the texts of PLAIN byte arrays: `counts` of them in each stretch of bytes; the stretch in trouble or -1."""
+    place, bare = 0, memory(words)
+    for number in range(starts.size):
+        at, end = starts[number], ends[number]
+        for _ in range(counts[number]):
+            if at + 4 > end:
+                return number
+            length = signed(cut(bare, at * 8, 32))
+            at += 4
+            if length > end - at:
+                return number
+            offsets[place], lengths[place] = at, length
+            at, place = at + length, place + 1
+    return -1
+
+
+@kernel
+def count_set(words: Words, pages: Longs, counts: Longs) -> int:
+    """Count the values of each page that are not null; the page in trouble or -1."""
+    bare_words, bare_pages = memory(words), memory(pages)
+    for number in range(counts.size):
+        page, seen = number * PAGE_WIDTH, 0
+        at, left, bit, value = pages[page + LEVELS], 0, -1, 0
+        while seen < pages[page + COUNT]:
+            count, is_set, at, left, bit, value = level_run(bare_words, bare_pages, page, at, left, bit, value)
+            if count < 0:
+                return number
+            count = min(count, pages[page + COUNT] - seen)
+            counts[number] += count * is_set
+            seen += count
+    return -1

@@ -1,0 +1,145 @@
+"""Texts of many dictionaries become numbers: equal texts share one.
+
+Texts lie in 64-bit words, at byte offsets, with at least two words of padding behind the last.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from windrow.kernels.compiled import kernel, memory
+
+__all__ = ["copy_texts", "hash_texts", "unify_texts"]
+
+Bytes = npt.NDArray[np.uint8]
+Words = npt.NDArray[np.uint64]
+Ints = npt.NDArray[np.int32]
+Longs = npt.NDArray[np.int64]
+
+FIRST_TABLE = 1 << 12
+FREE = -1
+
+
+@kernel
+def _signed(value: np.uint64 | np.int32) -> int:
+    """The number that kernels calculate with; signed and unsigned together would become floating point."""
+    return np.int64(value)  # type: ignore[return-value]
+
+
+@kernel
+def _word(words: Words, at: int, size: int) -> np.uint64:
+    """Up to eight bytes from a byte on, as a number."""
+    word, shift = at >> 3, np.uint64((at & 7) * 8)
+    value = words[word] >> shift
+    if shift:
+        value |= words[word + 1] << (np.uint64(64) - shift)
+    if size < 8:
+        value &= (np.uint64(1) << np.uint64(size * 8)) - np.uint64(1)
+    return value  # type: ignore[no-any-return]
+
+
+@kernel
+def _hash(words: Words, at: int, length: int) -> np.uint64:
+    """Spread texts over 64 bits, a word at a time."""
+    mixed = np.uint64(length) * np.uint64(0x9E3779B97F4A7C15)
+    for done in range(0, length, 8):
+        mixed = (mixed ^ _word(words, at + done, length - done)) * np.uint64(0xD6E8FEB86659FD93)
+        mixed ^= mixed >> np.uint64(32)
+    return mixed
+
+
+@kernel
+def _equal(words: Words, one: int, other: int, length: int) -> bool:
+    for done in range(0, length, 8):
+        if _word(words, one + done, length - done) != _word(words, other + done, length - done):
+            return False
+    return True
+
+
+@kernel
+def _grown(hashes: Words, distinct: int, size: int) -> Ints:
+    """A larger table of the texts found so far."""
+    table = np.full(size, FREE, np.int32)
+    for number in range(distinct):
+        slot = _signed(hashes[number] & np.uint64(size - 1))
+        while table[slot] != FREE:
+            slot = (slot + 1) & (size - 1)
+        table[slot] = number
+    return table
+
+
+@kernel
+def _find(
+    words: Words, table: Ints, size: int, hashes: Words, firsts: Longs, offsets: Longs, lengths: Longs, place: int
+) -> tuple[int, np.uint64]:
+    """The slot of the table that a text has, or would have, and its hash."""
+    mixed = _hash(words, offsets[place], lengths[place])
+    slot = _signed(mixed & np.uint64(size - 1))
+    while table[slot] != FREE:
+        number = table[slot]
+        if hashes[number] == mixed and _same(words, offsets, lengths, firsts[number], place):
+            break
+        slot = (slot + 1) & (size - 1)
+    return slot, mixed
+
+
+@kernel
+def _same(words: Words, offsets: Longs, lengths: Longs, one: int, other: int) -> bool:
+    length = lengths[one]
+    return length == lengths[other] and _equal(words, offsets[one], offsets[other], length)
+
+
+@kernel
+def unify_texts(words: Words, offsets: Longs, lengths: Longs) -> tuple[Ints, Longs]:
+    """Number the texts by their first appearance: the number of each, and where each distinct one was first.
+
+    Sorted columns that are written out repeat the last text, and dictionaries of sorted files name the same texts in
+    much the same order: so the last text is tried first, then the one that followed it when it was seen before.
+    """
+    numbers, firsts = np.empty(offsets.size, np.int32), np.empty(offsets.size, np.int64)
+    hashes, followers = np.empty(offsets.size, np.uint64), np.zeros(offsets.size + 1, np.int32)
+    bare, at, long, known, mixes = memory(words), memory(offsets), memory(lengths), memory(firsts), memory(hashes)
+    table, distinct, number = np.full(FIRST_TABLE, FREE, np.int32), 0, np.int32(0)
+    for place in range(offsets.size):
+        before = number
+        if place and _same(bare, at, long, place - 1, place):
+            numbers[place] = number
+            continue
+        number = followers[before]
+        if number >= distinct or not _same(bare, at, long, known[number], place):
+            slot, mixed = _find(bare, memory(table), table.size, mixes, known, at, long, place)
+            number = table[slot]
+            if number == FREE:
+                number = np.int32(distinct)
+                table[slot], firsts[distinct], hashes[distinct] = number, place, mixed
+                distinct += 1
+                if 2 * distinct > table.size:
+                    table = _grown(hashes, distinct, 4 * table.size)
+            followers[before] = number
+        numbers[place] = number
+    return numbers, firsts[:distinct].copy()
+
+
+@kernel
+def copy_texts(source: Bytes, offsets: Longs, lengths: Longs, prefix: int, out: Bytes, ends: Longs) -> int:
+    """Copy texts behind each other, each behind `prefix` (0 or 4) bytes of its length; where each ends, and all."""
+    at = 0
+    for place in range(offsets.size):
+        length = lengths[place]
+        for byte in range(prefix):
+            out[at + byte] = (length >> (8 * byte)) & 0xFF
+        at += prefix
+        for byte in range(length):
+            out[at + byte] = source[offsets[place] + byte]
+        at += length
+        ends[place] = at
+    return at
+
+
+@kernel
+def hash_texts(words: Words, offsets: Longs, lengths: Longs, out: Words) -> None:
+    """Hash each text to 64 bits."""
+    bare = memory(words)
+    for place in range(offsets.size):
+        out[place] = _hash(bare, offsets[place], lengths[place])

@@ -1,0 +1,206 @@
+"""A batch: parts of row groups that are in memory together, decoded column by column.
+
+Bytes of all pieces lie behind each other in one buffer, so that the pages of a column are found, decompressed and
+decoded by one call each, however many files they come from. A chunk that our page reader cannot read is written anew by
+pyarrow, plainly, and read then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from windrow.errors import Damaged
+from windrow.merging.columns import Column, Way
+from windrow.merging.inputs import Input
+from windrow.parquet.chunk import chunk_starts
+from windrow.parquet.footer import read_footer
+from windrow.parquet.page_reader import Chunks, Coded, Fixed, scan_pages, unpack, unreadable
+
+__all__ = ["Batch", "Piece", "Source"]
+
+LACKING, FOREIGN = -1, -2
+
+
+class Piece(NamedTuple):
+    """Rows of a row group of an input, from `first` up to `last`."""
+
+    input: int
+    group: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """What is common to all batches of a merge."""
+
+    inputs: Sequence[Input]
+    columns: Sequence[Column]
+    chunks: npt.NDArray[np.void]
+    """A chunk for each row group of all inputs and each column."""
+    marks: npt.NDArray[np.int64]
+    executor: Executor | None = None
+    threads: int = 1
+
+    @cached_property
+    def first_groups(self) -> npt.NDArray[np.int64]:
+        """The row of `chunks` that each input begins at."""
+        counts = [source.footer.row_group_rows.size for source in self.inputs]
+        return np.cumsum([0, *counts])
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Pieces in memory, input by input."""
+
+    source: Source
+    pieces: Sequence[Piece]
+    _readers: dict[int, pq.ParquetFile] = field(default_factory=dict)
+
+    @cached_property
+    def rows(self) -> int:
+        """How many rows all pieces have."""
+        return sum(piece.last - piece.first for piece in self.pieces)
+
+    def values(self, column: int) -> Coded | Fixed | pa.ChunkedArray:
+        """A column of all rows."""
+        plan = self.source.columns[column]
+        if plan.way is Way.ARROW:
+            return self._by_arrow(plan)
+        place = [each.way is not Way.ARROW for each in self.source.columns[:column]].count(True)
+        count = len(self.pieces)
+        data, chunks, pages = self._pages
+        low, high = np.searchsorted(pages["chunk"], [place * count, (place + 1) * count])
+        own = pages[low:high].copy()
+        own["chunk"] -= place * count
+        part = chunks[place * count : (place + 1) * count]
+        unpacked = unpack(data, own, part, executor=self.source.executor, threads=self.source.threads)
+        return unpacked.coded() if plan.way is Way.CODED else unpacked.fixed(np.dtype(f"u{_width(plan)}"))
+
+    @cached_property
+    def _pages(self) -> tuple[memoryview, Chunks, npt.NDArray[np.void]]:
+        """All bytes, the chunks of all columns that go by our own ways, column by column, and their pages."""
+        data, chunks = self._fetch()
+        own = [number for number, column in enumerate(self.source.columns) if column.way is not Way.ARROW]
+        marks = self._rows_of(self.source.marks)[:, own].T.reshape(-1)
+        pages = scan_pages(np.frombuffer(data, np.uint8), chunks)
+        foreign = np.union1d(unreadable(pages, chunks), np.flatnonzero(marks == FOREIGN))
+        if foreign.size:
+            data, chunks = self._rewrite(data, chunks, own, foreign.tolist())
+            pages = scan_pages(np.frombuffer(data, np.uint8), chunks)
+        return memoryview(data), chunks, pages
+
+    def _rows_of(self, table: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        first = self.source.first_groups
+        return table[[int(first[piece.input]) + piece.group for piece in self.pieces]]
+
+    def _fetch(self) -> tuple[bytes, Chunks]:
+        own = [column.way is not Way.ARROW for column in self.source.columns]
+        marks = self._rows_of(self.source.marks)[:, own].T.reshape(-1)
+        records = self._rows_of(self.source.chunks)[:, own].T.reshape(-1)
+        data, shifts = self._bytes()
+        count = sum(own)
+        starts = np.where(marks >= 0, chunk_starts(records) + np.tile(shifts, count), 0)
+        ends = np.where(marks >= 0, starts + records["total_compressed_size"], 0)
+        names = [f"{self.source.inputs[piece.input].key}, row group {piece.group}" for piece in self.pieces]
+        rows = [self.source.inputs[piece.input].footer.row_group_rows[piece.group] for piece in self.pieces]
+        outside = (starts < 0) | (ends < starts) | (ends > len(data))
+        wrong = np.flatnonzero(outside | ((marks >= 0) & (records["num_values"] != np.tile(rows, count))))
+        if wrong.size:
+            name = names[wrong[0] % len(names)]
+            raise Damaged(f"{name}: a column chunk lies outside of the file, or has not a value a row; write it again")
+        return data, Chunks(
+            starts=starts,
+            ends=ends,
+            values=np.where(marks >= 0, records["num_values"], 0),
+            codecs=records["codec"].astype(np.int64),
+            nullable=marks != 0,
+            fixed=np.repeat(
+                [c.way is Way.FIXED for c in self.source.columns if c.way is not Way.ARROW], len(self.pieces)
+            ),
+            first=np.tile([piece.first for piece in self.pieces], count),
+            last=np.tile([piece.last for piece in self.pieces], count),
+            names=names * count,
+        )
+
+    def _bytes(self) -> tuple[bytes, npt.NDArray[np.int64]]:
+        """The bytes of all pieces, and what has to be added to a position in a piece's file to find it there."""
+        by_input: dict[int, list[int]] = {}
+        for piece in self.pieces:
+            by_input.setdefault(piece.input, []).append(piece.group)
+        parts, shifts, size = [], [], 0
+        for number, groups in by_input.items():
+            known: dict[int, int] = {}
+            for start, data in self.source.inputs[number].fetch(groups):
+                if start not in known:
+                    known[start] = size - start
+                    parts.append(data)
+                    size += len(data)
+                shifts.append(known[start])
+        return b"".join(parts), np.array(shifts, np.int64)
+
+    def _rewrite(self, data: bytes, chunks: Chunks, own: Sequence[int], foreign: Sequence[int]) -> tuple[bytes, Chunks]:
+        """Append chunks as pyarrow writes them, and let the foreign ones lie there."""
+        parts, size, count = [data], len(data), len(self.pieces)
+        changed: dict[str, Any] = {
+            name: getattr(chunks, name).copy() for name in ("starts", "ends", "values", "codecs", "nullable")
+        }
+        for number in foreign:
+            column, piece = self.source.columns[own[number // count]], self.pieces[number % count]
+            written, start, end = _plainly(self._read(piece, column), column)
+            rows = self.source.inputs[piece.input].footer.row_group_rows[piece.group]
+            for name, value in zip(changed, (size + start, size + end, rows, 0, True), strict=True):
+                changed[name][number] = value
+            parts.append(written)
+            size += len(written)
+        return b"".join(parts), replace(chunks, **changed)
+
+    def _by_arrow(self, column: Column) -> pa.ChunkedArray:
+        parts = [self._read(piece, column).slice(piece.first, piece.last - piece.first) for piece in self.pieces]
+        chunks = [chunk for part in parts for chunk in part.chunks]
+        return pa.chunked_array(chunks, column.field.type)
+
+    def _read(self, piece: Piece, column: Column) -> pa.ChunkedArray:
+        """A column of a whole row group, by pyarrow."""
+        source = self.source.inputs[piece.input]
+        rows = int(source.footer.row_group_rows[piece.group])
+        if column.name not in {leaf.path[0] for leaf in source.footer.leaves}:
+            return pa.chunked_array([pa.nulls(rows, column.field.type)])
+        try:
+            reader = self._readers.get(piece.input) or self._readers.setdefault(piece.input, source.reader())
+            table = reader.read_row_group(piece.group, columns=[column.name])
+            return table.column(column.name).cast(column.field.type)
+        except (pa.ArrowException, OSError, KeyError) as error:
+            raise Damaged(f"{source.key}: column {column.name!r} cannot be read: {error}; write it again") from error
+
+
+def _width(column: Column) -> int:
+    return 8 if column.dtype is None else column.dtype.itemsize
+
+
+def _plainly(values: pa.ChunkedArray, column: Column) -> tuple[bytes, int, int]:
+    """A file with one chunk that our page reader reads, and where in it the chunk begins and ends."""
+    sink = pa.BufferOutputStream()
+    table = pa.table([values], schema=pa.schema([column.field.with_nullable(True)]))
+    pq.write_table(
+        table,
+        sink,
+        compression="none",
+        row_group_size=max(len(values), 1),
+        use_dictionary=column.way is Way.CODED,
+        write_statistics=False,
+        store_schema=False,
+    )
+    data = sink.getvalue().to_pybytes()
+    chunks = read_footer(data, name=column.name).chunks[:, 0]
+    start = int(chunk_starts(chunks)[0])
+    return data, start, start + int(chunks["total_compressed_size"][0])

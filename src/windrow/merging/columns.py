@@ -1,0 +1,189 @@
+"""The columns of a merge: the union of the inputs' columns, and by which way each goes from pages to pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from windrow.errors import InvariantViolation
+from windrow.merging.inputs import Input
+from windrow.model.sort_schema import SortSchema
+from windrow.parquet.chunk import FOOTER_CHUNK
+from windrow.parquet.file_writer import FileSchema
+from windrow.parquet.schema import Leaf, SchemaElement
+
+__all__ = ["Column", "Way", "chunk_table", "created_by", "plan_columns", "united_schema", "with_field_ids"]
+
+_FIELD_ID = b"PARQUET:field_id"
+
+
+@cache
+def created_by() -> str:
+    """How the files of a merge name their writer."""
+    return f"windrow version {version('windrow')}"
+
+
+class Way(Enum):
+    """How a column goes through a merge."""
+
+    FIXED = "fixed"
+    """One value of 4 or 8 bytes for each row."""
+    CODED = "coded"
+    """Runs of codes of texts."""
+    ARROW = "arrow"
+    """Whatever else there is, by pyarrow."""
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A column of the output."""
+
+    field: pa.Field
+    way: Way
+    leaves: tuple[Leaf, ...]
+    """Its leaves in the output."""
+    dtype: np.dtype[Any] | None
+    """How fixed-width values compare."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return str(self.field.name)
+
+
+def united_schema(inputs: Sequence[Input], schema: SortSchema) -> pa.Schema:
+    """Every column that any input has, sort columns first; nullable where an input lacks it."""
+    distinct = {source.signature: source for source in reversed(inputs)}
+    schemas = [(source.key, _plain_schema(source.arrow_schema())) for source in reversed(list(distinct.values()))]
+    fields: dict[str, tuple[str, pa.Field]] = {}
+    for key, found in schemas:
+        for field in found:
+            owner, known = fields.setdefault(field.name, (key, field))
+            if not known.type.equals(field.type):
+                raise InvariantViolation(
+                    "MC-4",
+                    f"column {field.name!r} is {known.type} in {owner} and {field.type} in {key}; "
+                    "merge only splits in which a column has one type",
+                )
+            if field.nullable and not known.nullable:
+                fields[field.name] = owner, known.with_nullable(nullable=True)
+    everywhere = set.intersection(*({field.name for field in found} for _, found in schemas)) if schemas else set()
+    first = [column.name for column in schema.columns if column.name in fields]
+    names = first + sorted(name for name in fields if name not in first)
+    return pa.schema([fields[name][1] if name in everywhere else fields[name][1].with_nullable(True) for name in names])
+
+
+def with_field_ids(schema: pa.Schema, field_ids: Mapping[str, int]) -> pa.Schema:
+    """The schema with some of its field ids changed."""
+    return pa.schema(
+        [
+            field.with_metadata({_FIELD_ID: str(field_ids[field.name])}) if field.name in field_ids else field
+            for field in schema
+        ]
+    )
+
+
+def _plain_schema(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([field.with_type(_plain(field.type)) for field in schema])
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """One type for all ways in which Arrow holds texts or bytes: they are the same in a file."""
+    if pa.types.is_dictionary(kind):
+        return _plain(kind.value_type)
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return pa.string()
+    return pa.binary() if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind) else kind
+
+
+def plan_columns(schema: FileSchema, *, plain: bool = False) -> list[Column]:
+    """The columns of the output; with `plain` all of them go by pyarrow."""
+    leaves = schema.footer.leaves
+    planned = []
+    for field in schema.arrow:
+        own = tuple(leaf for leaf in leaves if leaf.path[0] == field.name)
+        way, dtype = (Way.ARROW, None) if plain else _way(field.type)
+        planned.append(Column(field, way, own, dtype))
+    return planned
+
+
+def _way(kind: pa.DataType) -> tuple[Way, np.dtype[Any] | None]:
+    types = pa.types
+    if types.is_string(kind) or types.is_binary(kind):
+        return Way.CODED, None
+    if types.is_float32(kind) or types.is_float64(kind):
+        return Way.FIXED, np.dtype(f"f{kind.bit_width // 8}")
+    if types.is_integer(kind):
+        return Way.FIXED, np.dtype(f"{'u' if types.is_unsigned_integer(kind) else 'i'}{max(kind.bit_width // 8, 4)}")
+    if types.is_timestamp(kind) or types.is_date32(kind) or types.is_time(kind):
+        return Way.FIXED, np.dtype(f"i{kind.bit_width // 8}")
+    return Way.ARROW, None
+
+
+def chunk_table(
+    inputs: Sequence[Input], columns: Sequence[Column]
+) -> tuple[npt.NDArray[np.void], npt.NDArray[np.int64]]:
+    """The chunk of each column (of those that go by our own ways) in each row group of all inputs, and a mark for each.
+
+    The mark is 1 for a chunk that is nullable, 0 for one that is not, -1 where the input lacks the column, and -2 where
+    the chunk has to be read by pyarrow, since its file holds the column in another form than the output does.
+    """
+    shapes: dict[bytes, tuple[list[int], npt.NDArray[np.int64]]] = {}
+    groups = sum(source.footer.row_group_rows.size for source in inputs)
+    table, marks = np.zeros((groups, len(columns)), FOOTER_CHUNK), np.zeros((groups, len(columns)), np.int64)
+    first = 0
+    for source in inputs:
+        shape = shapes.get(source.footer.schema_bytes)
+        if shape is None:
+            shape = shapes[source.footer.schema_bytes] = _shape(source.footer.leaves, columns)
+        places, mark = shape
+        last = first + source.footer.row_group_rows.size
+        if places:
+            # what an input lacks takes the place of another chunk, which its mark keeps from being looked at
+            table[first:last] = source.footer.chunks[:, places]
+        marks[first:last] = mark
+        first = last
+    return table, marks
+
+
+def _shape(leaves: Sequence[Leaf], columns: Sequence[Column]) -> tuple[list[int], npt.NDArray[np.int64]]:
+    by_name: dict[str, list[Leaf]] = {}
+    for leaf in leaves:
+        by_name.setdefault(leaf.path[0], []).append(leaf)
+    places, marks = [], []
+    for column in columns:
+        own = by_name.get(column.name, [])
+        if not own:
+            places.append(0)
+            marks.append(-1)
+        elif column.way is not Way.ARROW and _same_form(own, column.leaves):
+            places.append(own[0].index)
+            marks.append(own[0].max_definition)
+        else:
+            places.append(0)
+            marks.append(-2)
+    return places, np.array(marks, np.int64)
+
+
+def _same_form(own: Sequence[Leaf], output: Sequence[Leaf]) -> bool:
+    """Whether values of one leaf can be handed on to the other as they are, given that they are of one Arrow type."""
+    if len(own) != 1 or len(output) != 1 or own[0].max_repetition or own[0].max_definition > 1:
+        return False
+    ours, theirs = own[0].element, output[0].element
+    return ours.physical_type == theirs.physical_type and _unit(ours) == _unit(theirs)
+
+
+def _unit(element: SchemaElement) -> str | None:
+    """What a time counts."""
+    return element.logical_type.unit if element.logical_type else _CONVERTED_UNITS.get(element.converted_type or 0)
+
+
+_CONVERTED_UNITS = {7: "MILLIS", 8: "MICROS", 9: "MILLIS", 10: "MICROS"}

@@ -1,0 +1,176 @@
+"""The inputs of a merge: sorted Parquet files in a store, opened by one request each, read by row groups."""
+
+from __future__ import annotations
+
+import io
+from base64 import b64decode
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from windrow.errors import Damaged, StorageError
+from windrow.parquet.chunk import ENCRYPTED, chunk_starts
+from windrow.parquet.footer import TAIL_SIZE, ParquetFooter, footer_length, read_footer
+from windrow.parquet.footer_grammar import FOOTER_GRAMMAR
+from windrow.storage import ByteRange, Store
+
+__all__ = ["Input", "open_inputs"]
+
+_ARROW_SCHEMA = "ARROW:schema"
+FIRST_READ = 256 * 1024
+"""So many bytes from the end are read at once: a small file comes whole, a large one with its footer."""
+
+
+@dataclass(frozen=True, eq=False)
+class Input:
+    """A sorted file."""
+
+    store: Store
+    key: str
+    size: int
+    etag: str | None
+    tail: bytes
+    """The end of the file; all of it when it is small."""
+    footer: ParquetFooter
+
+    @property
+    def rows(self) -> int:
+        """How many rows the file has."""
+        return int(self.footer.row_group_rows.sum())
+
+    @cached_property
+    def signature(self) -> tuple[bytes, bytes]:
+        """Inputs with the same signature have the same schema; what a file says of itself is left out of it."""
+        stored = self.footer.key_value.get(_ARROW_SCHEMA)
+        if stored is None:
+            return self.footer.schema_bytes, b""
+        try:
+            schema = pa.ipc.read_schema(pa.py_buffer(b64decode(stored)))
+        except (ValueError, pa.ArrowException, OSError):
+            return self.footer.schema_bytes, stored.encode(errors="surrogateescape")
+        return self.footer.schema_bytes, schema.remove_metadata().serialize().to_pybytes()
+
+    def arrow_schema(self) -> pa.Schema:
+        """The schema as pyarrow reads it."""
+        try:
+            return pq.read_schema(pa.BufferReader(self.tail)).remove_metadata()
+        except (pa.ArrowException, OSError) as error:
+            raise Damaged(f"{self.key}: its schema cannot be read: {error}; write it again") from error
+
+    @cached_property
+    def spans(self) -> npt.NDArray[np.int64]:
+        """The first byte of each row group and the byte after its last."""
+        chunks = self.footer.chunks
+        starts = chunk_starts(chunks)
+        ends = starts + chunks["total_compressed_size"]
+        return np.stack([starts.min(axis=1, initial=self.size), ends.max(axis=1, initial=0)], axis=1)
+
+    def fetch(self, groups: Sequence[int]) -> list[tuple[int, bytes]]:
+        """The bytes of row groups, each with its place in the file; all of a small file for any of them."""
+        if len(self.tail) == self.size:
+            return [(0, self.tail)] * len(groups)
+        spans = self.spans[list(groups)].tolist()
+        if any(start < 0 or end < start or end > self.size for start, end in spans):
+            raise Damaged(f"{self.key}: a row group lies outside of the file of {self.size} bytes; write it again")
+        try:
+            pieces = self.store.get_ranges(self.key, [ByteRange(start, end - start) for start, end in spans])
+        except StorageError as error:
+            raise StorageError(f"{self.key}: input of the merge: {error}", retryable=error.retryable) from error
+        return [(start, piece) for (start, _), piece in zip(spans, pieces, strict=True)]
+
+    def reader(self) -> pq.ParquetFile:
+        """The file as pyarrow reads it."""
+        source: Any = self.tail if len(self.tail) == self.size else _StoredFile(self)
+        return pq.ParquetFile(pa.BufferReader(source) if isinstance(source, bytes) else pa.PythonFile(source, "r"))
+
+
+class _StoredFile(io.RawIOBase):
+    """An input as a file object, for what is read by pyarrow."""
+
+    def __init__(self, source: Input) -> None:
+        super().__init__()
+        self._source, self._at = source, 0
+
+    def seekable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._source.size}[whence]
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        end = self._source.size if size < 0 else min(self._at + size, self._source.size)
+        (piece,) = self._source.store.get_ranges(self._source.key, [ByteRange(self._at, max(end - self._at, 0))])
+        self._at += len(piece)
+        return piece
+
+
+def open_inputs(store: Store, keys: Sequence[str], executor: Executor | None = None) -> list[Input]:
+    """Open files by their keys."""
+    known: dict[bytes, ParquetFooter] = {}
+
+    def opened(key: str) -> Input:
+        return _open(store, key, known)
+
+    return [opened(key) for key in keys] if executor is None else list(executor.map(opened, keys))
+
+
+def _open(store: Store, key: str, known: dict[bytes, ParquetFooter]) -> Input:
+    tail, info = store.get_suffix(key, FIRST_READ)
+    if len(tail) < TAIL_SIZE:
+        raise Damaged(f"{key}: has {info.size} bytes, too few for a Parquet file; write it again")
+    needed = footer_length(tail[-TAIL_SIZE:], key)
+    if needed > len(tail) and info.size >= needed:
+        tail, info = store.get_suffix(key, needed)
+    if needed > len(tail):
+        raise Damaged(f"{key}: its footer has {needed} bytes and the file {info.size}; write it again")
+    return Input(store, key, info.size, info.etag, tail, _footer(tail, needed, key, known))
+
+
+def _footer(tail: bytes, needed: int, key: str, known: dict[bytes, ParquetFooter]) -> ParquetFooter:
+    """The footer; what follows from its schema is taken from another file of the same schema, where there was one."""
+    metadata = tail[len(tail) - needed : len(tail) - TAIL_SIZE]
+    tables = FOOTER_GRAMMAR.walk(metadata, name=key).tables
+    file, groups, chunks = tables["file"][0], tables["groups"], tables["chunks"]
+    start, length = int(file["schema_offset"]), int(file["schema_length"])
+    like = known.get(metadata[start : start + length])
+    plain = like is not None and chunks.size == groups.size * len(like.leaves) == int(groups["columns_count"].sum())
+    if like is None or not plain or (chunks["flags"] & ENCRYPTED).any():
+        footer = read_footer(tail, name=key)
+        known.setdefault(footer.schema_bytes, footer)
+        return footer
+    return replace(
+        like,
+        metadata=metadata,
+        num_rows=int(file["num_rows"]),
+        key_value=_key_values(metadata, tables["key_values"]),
+        row_group_rows=groups["num_rows"],
+        row_group_bytes=groups["total_byte_size"],
+        row_group_sorting=(None,) * groups.size,
+        chunks=chunks.reshape(groups.size, len(like.leaves)),
+        element_positions=like.element_positions + start - like.schema_span[0],
+        schema_span=(start, start + length),
+        column_orders_span=None,
+    )
+
+
+def _key_values(metadata: bytes, table: npt.NDArray[np.void]) -> dict[str, str | None]:
+    return {
+        metadata[key_at : key_at + key_length].decode(errors="replace"): metadata[at : at + length].decode(
+            errors="replace"
+        )
+        for _, key_at, key_length, at, length in table.tolist()
+    }

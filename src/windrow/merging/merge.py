@@ -1,0 +1,252 @@
+"""N sorted files become M sorted files with the same rows, in bounded memory.
+
+Row groups are loaded in batches. Of a batch all rows are written that come before anything which is not loaded yet, up
+to the end of a row group; the others wait for the next batch. What is written depends on the rows alone, so that any
+budget gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice, pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from windrow.merging.batch import Batch, Piece, Source
+from windrow.merging.columns import Column, chunk_table, created_by, plan_columns, united_schema, with_field_ids
+from windrow.merging.cuts import Cuts
+from windrow.merging.inputs import Input
+from windrow.merging.order import Merged, key_of, merge_order
+from windrow.merging.output import DEFAULT_LAYOUT, Layout, Output, Segment, write_segments
+from windrow.model.sort_schema import Direction, SortColumn, SortSchema
+from windrow.parquet.file_writer import FileSchema
+from windrow.parquet.footer import SortingColumn
+
+__all__ = ["DEFAULT_OPTIONS", "Merge", "MergeOptions"]
+
+KEY_AND_PLACE = 96
+NOTHING = (-1, -1)
+"""A key below all others: an input of which nothing is loaded lets nothing pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeOptions:
+    """How a merge is done; none of it changes the rows."""
+
+    outputs: int = 1
+    """How many files to aim at; fewer come out when there are fewer series."""
+    memory_budget: int = 128 * 2**20
+    """Bytes that a batch should take."""
+    threads: int = 1
+    plain: bool = False
+    """Read, gather and write all columns by pyarrow."""
+    layout: Layout = DEFAULT_LAYOUT
+
+
+DEFAULT_OPTIONS = MergeOptions()
+"""How a merge is done unless somebody asks for something else."""
+
+
+@dataclass(eq=False)
+class Merge:
+    """A merge in progress."""
+
+    inputs: Sequence[Input]
+    schema: SortSchema
+    file_schema: FileSchema
+    columns: Sequence[Column]
+    source: Source
+    options: MergeOptions
+    timestamp: str = "timestamp"
+    outputs: list[Output] = field(default_factory=list)
+    _closed: bool = True
+    _waiting: set[int] = field(default_factory=set)
+    """Inputs whose rows come behind what is being written."""
+
+    @classmethod
+    def of(
+        cls,
+        inputs: Sequence[Input],
+        schema: SortSchema,
+        options: MergeOptions,
+        *,
+        timestamp: str = "timestamp",
+        executor: Executor | None = None,
+        field_ids: Mapping[str, int] | None = None,
+    ) -> Merge:
+        """Plan a merge of inputs that are sorted by the schema; columns keep their field ids unless given others."""
+        file_schema = FileSchema(with_field_ids(united_schema(inputs, schema), field_ids or {}), created_by())
+        columns = plan_columns(file_schema, plain=options.plain)
+        source = Source(inputs, columns, *chunk_table(inputs, columns), executor, options.threads)
+        return cls(inputs, schema, file_schema, columns, source, options, timestamp)
+
+    def run(self) -> list[Output]:
+        """Do all of it; the outputs are complete but for what `Output.finish` adds."""
+        cuts = Cuts.of(self.inputs, self.options.outputs)
+        at = [(0, 0)] * len(self.inputs)
+        target = max(self.options.memory_budget // _row_bytes(self.inputs), self.options.layout.row_group_rows)
+        most = target
+        while any(at[number][0] < source.footer.row_group_rows.size for number, source in enumerate(self.inputs)):
+            pieces = self._choose(at, most)
+            done = self._batch(pieces, at, cuts)
+            most = target if done else 2 * most
+        return self.outputs
+
+    def close(self) -> None:
+        """Drop what was written but not stored."""
+        for output in self.outputs:
+            output.close()
+
+    def _choose(self, at: Sequence[tuple[int, int]], most: int) -> list[Piece]:
+        """The rows to load: from each input's next row on, evenly, about so many; of one that waits just the next."""
+        chosen: list[Piece] = []
+        left = {number: _groups_from(source, *at[number]) for number, source in enumerate(self.inputs)}
+        for number in self._waiting:
+            chosen += (
+                Piece(number, group, first, min(first + 1, last)) for group, first, last in islice(left.pop(number), 1)
+            )
+        rows = 0
+        while left and rows < most:
+            for number in list(left):
+                group = next(left[number], None)
+                # what is left of a row group may be little, and lets little pass
+                if group is not None and _few(*group):
+                    chosen.append(Piece(number, *group))
+                    group = next(left[number], None)
+                if group is None:
+                    del left[number]
+                    continue
+                chosen.append(Piece(number, *group))
+                rows += group[2] - group[1]
+        return sorted(chosen)
+
+    def _batch(self, pieces: Sequence[Piece], at: list[tuple[int, int]], cuts: Cuts) -> int:
+        """Write what can be written of a batch; how many rows that was."""
+        batch = Batch(self.source, pieces)
+        merged, held = self._order(batch)
+        ready = self._ready(merged, pieces)
+        segments, done = self._segments(merged, ready, cuts, last=ready == batch.rows and self._all_loaded(pieces))
+        emitted = merged.order.slice(0, done)
+        if segments:
+            # sort columns but the last do not change inside a group of the order
+            prefix = frozenset(place for place, _ in self._sorting[:-1])
+            write_segments(batch, merged, emitted, segments, self.options.layout, held, prefix)
+        cuts.pass_by(emitted)
+        counts = np.bincount(emitted.inputs, weights=emitted.counts, minlength=len(self.inputs)).astype(np.int64)
+        for number, count in enumerate(counts.tolist()):
+            at[number] = _advanced(self.inputs[number], at[number], count)
+        limits = self._limits(merged, pieces)
+        next_up = {number for number, limit in limits.items() if limit == min(limits.values())}
+        # nobody waits once nothing moves
+        self._waiting = set(np.flatnonzero(counts == 0).tolist()) - next_up if done else set()
+        return done
+
+    @cached_property
+    def _sorting(self) -> list[tuple[int, SortColumn]]:
+        """The sort columns that there are, each with its place among all columns."""
+        places = {column.name: place for place, column in enumerate(self.columns)}
+        return [(places[column.name], column) for column in self.schema.columns if column.name in places]
+
+    def _order(self, batch: Batch) -> tuple[Merged, dict[int, Any]]:
+        """The order of a batch, and the columns that were read for it, by their places."""
+        held = {place: batch.values(place) for place, _ in self._sorting}
+        keys = [key_of(held[place], self.columns[place].dtype, column) for place, column in self._sorting]
+        names = [column.name for _, column in self._sorting]
+        series = names.index(self.timestamp) if self.timestamp in names else max(len(names) - 1, 0)
+        return merge_order(
+            keys, [source.key for source in self.inputs], self._rows(batch.pieces).tolist(), series
+        ), held
+
+    def _rows(self, pieces: Sequence[Piece]) -> npt.NDArray[np.int64]:
+        """How many rows of each input are loaded."""
+        counts = [piece.last - piece.first for piece in pieces]
+        return np.bincount([piece.input for piece in pieces], counts, len(self.inputs)).astype(np.int64)
+
+    def _all_loaded(self, pieces: Sequence[Piece]) -> bool:
+        return not list(self._unloaded(pieces))
+
+    def _unloaded(self, pieces: Sequence[Piece]) -> Iterator[int]:
+        """The inputs of which later rows are not loaded."""
+        last = {piece.input: piece for piece in pieces}
+        for number, piece in last.items():
+            groups = self.inputs[number].footer.row_group_rows
+            if piece.group + 1 < groups.size or piece.last < groups[piece.group]:
+                yield number
+
+    def _limits(self, merged: Merged, pieces: Sequence[Piece]) -> dict[int, tuple[int, int]]:
+        """The key of the last loaded row of each input of which more is to come."""
+        rows, ends = self._rows(pieces), np.cumsum(self._rows(pieces))
+        return {
+            number: merged.key_at(int(ends[number]) - 1) if rows[number] else NOTHING
+            for number in self._unloaded(pieces)
+        }
+
+    def _ready(self, merged: Merged, pieces: Sequence[Piece]) -> int:
+        """How many rows of the order come before anything that is not loaded."""
+        limits = self._limits(merged, pieces)
+        return merged.place_of(min(limits.values())) if limits else merged.order.rows
+
+    def _segments(self, merged: Merged, ready: int, cuts: Cuts, *, last: bool) -> tuple[list[Segment], int]:
+        """Which rows go to which output: whole row groups, but at the end of an output; and how many these are."""
+        places = cuts.places(merged, ready)
+        start, rows = places[-1] if places else 0, self.options.layout.row_group_rows
+        end = ready if last else start + (ready - start) // rows * rows
+        segments = []
+        for low, high in pairwise([0, *places, end]):
+            if low < high:
+                segments.append(Segment(self._output(), low, high))
+                self._closed = high in places
+        return segments, end
+
+    def _output(self) -> Output:
+        """The output that rows go to: a new one when there is none, or the last has its share."""
+        if self._closed:
+            self._closed = False
+            self._open()
+        return self.outputs[-1]
+
+    def _open(self) -> None:
+        first_leaf = {column.name: column.leaves[0].index for column in self.columns}
+        sorting = [
+            SortingColumn(first_leaf[column.name], down, down)
+            for _, column in self._sorting
+            for down in [column.direction is Direction.DESCENDING]
+        ]
+        wanted = frozenset((*self.schema.column_names, self.timestamp))
+        sorted_by = frozenset(column.name for _, column in self._sorting)
+        self.outputs.append(Output(self.file_schema, self.columns, sorting, wanted, sorted_by))
+
+
+def _row_bytes(inputs: Sequence[Input]) -> int:
+    """What a row takes while its batch is in memory: its key and its place in the order, and one column in and out."""
+    widest = 0
+    for source in inputs:
+        sizes = source.footer.chunks["total_uncompressed_size"].sum(axis=0)
+        widest = max(widest, int(sizes.max(initial=0)) // max(source.rows, 1))
+    return KEY_AND_PLACE + 2 * widest
+
+
+def _few(_group: int, first: int, last: int) -> bool:
+    """Whether less than a quarter of a row group is left."""
+    return first > 0 and 4 * (last - first) < last
+
+
+def _groups_from(source: Input, group: int, row: int) -> Iterator[tuple[int, int, int]]:
+    """The row groups from a row on: number, first and last row."""
+    for number in range(group, source.footer.row_group_rows.size):
+        yield number, row if number == group else 0, int(source.footer.row_group_rows[number])
+
+
+def _advanced(source: Input, at: tuple[int, int], count: int) -> tuple[int, int]:
+    """The row that is `count` rows further on."""
+    group, row = at
+    row += count
+    while group < source.footer.row_group_rows.size and row >= source.footer.row_group_rows[group]:
+        row -= int(source.footer.row_group_rows[group])
+        group += 1
+    return group, row

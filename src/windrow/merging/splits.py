@@ -1,0 +1,211 @@
+"""Merging splits of a table: what goes in is checked, what comes out is verified, described and only then stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from windrow.errors import Damaged, InvalidInput
+from windrow.merging.inputs import Input, open_inputs
+from windrow.merging.merge import DEFAULT_OPTIONS, Merge, MergeOptions
+from windrow.merging.output import Layout, Output
+from windrow.merging.verify import Verify, verify_all, verify_sample
+from windrow.model.invariants import require
+from windrow.model.scope import CompactionScope
+from windrow.model.settings import TableSettings
+from windrow.model.sort_schema import SortSchema
+from windrow.model.split import KEY_VALUE_PREFIX, SidecarLocation, SplitMetadata, sidecar_key, split_key
+from windrow.model.window import Window, time_bounds_us
+from windrow.model.zones import NULL, ColumnZone
+from windrow.sidecar.build import build_sidecar
+from windrow.sidecar.granules import FirstKeys
+from windrow.splits.granule_keys import granule_keys
+from windrow.splits.writer import SplitName
+from windrow.splits.zone_maps import column_zone
+from windrow.storage import Store
+
+__all__ = ["merge_splits"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where the outputs of a merge belong."""
+
+    scope: CompactionScope
+    window: Window
+    generation: int
+    replaces: tuple[str, ...]
+
+
+def merge_splits(
+    store: Store,
+    splits: Sequence[SplitMetadata],
+    settings: TableSettings,
+    name: Callable[[int], SplitName],
+    options: MergeOptions = DEFAULT_OPTIONS,
+    *,
+    field_ids: Mapping[str, int] | None = None,
+    verify: Verify = "sample",
+    bookkeeping: Sequence[str] = (),
+) -> list[SplitMetadata]:
+    """Merge splits of one window and store the outputs; `name` gives the n-th output its name.
+
+    Nothing is stored before all outputs are verified, and nothing is left behind when storing one of them fails.
+    Bookkeeping columns may change in a merge: they are not compared.
+    """
+    place = _place(splits)
+    schema = SortSchema.parse(place.scope.sort_schema)
+    pool = ThreadPoolExecutor(options.threads) if options.threads > 1 else nullcontext()
+    with pool as executor:
+        inputs = open_inputs(store, [split.key for split in splits], executor)
+        for split, source in zip(splits, inputs, strict=True):
+            _check_input(split, source)
+        merge = Merge.of(inputs, schema, options, timestamp=settings.timestamp, executor=executor, field_ids=field_ids)
+        try:
+            outputs = merge.run()
+            described = [
+                _describe(output, schema, settings, place, name(number)) for number, output in enumerate(outputs)
+            ]
+            data = [output.finish(split.to_key_value()) for output, split in zip(outputs, described, strict=True)]
+            _verify(merge, data, verify, bookkeeping)
+            keys = [_granule_keys(output, schema, options.layout) for output in outputs]
+            return _store(store, described, data, keys)
+        finally:
+            merge.close()
+
+
+def _place(splits: Sequence[SplitMetadata]) -> _Place:
+    if not splits:
+        raise InvalidInput("a merge of no splits; give at least one")
+    keys = [split.key for split in splits]
+    if len(set(keys)) != len(keys):
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise InvalidInput(f"{twice}: stands among the inputs of the merge twice; give each once")
+    require("CS-1", scopes=[split.scope for split in splits])
+    require("CS-2", windows=[split.window for split in splits])
+    window = splits[0].window
+    if window is None:
+        raise InvalidInput(f"{keys[0]}: has no window, and is never merged; leave it out")
+    generation = max(split.generation for split in splits) + 1
+    return _Place(splits[0].scope, window, generation, tuple(split.split_id for split in splits))
+
+
+def _check_input(split: SplitMetadata, source: Input) -> None:
+    """Refuse a file that is not the one the metadata tells of."""
+    if source.size != split.size_bytes:
+        raise Damaged(
+            f"{split.key}: has {source.size} bytes where {split.size_bytes} were written; "
+            "it was cut short or replaced, take it out of the table"
+        )
+    said = source.footer.key_value
+    expected = {
+        "split_id": split.split_id,
+        "sort_schema": split.scope.sort_schema,
+        "index_uid": split.scope.index_uid,
+        "window_start": str(split.window.start) if split.window else None,
+    }
+    for field, value in expected.items():
+        found = said.get(KEY_VALUE_PREFIX + field)
+        if found != value:
+            raise Damaged(
+                f"{split.key}: says that its {field} is {found!r}, the metastore {value!r}; "
+                "it is another split's file, take it out of the table"
+            )
+    if source.rows != split.row_count:
+        raise Damaged(
+            f"{split.key}: has {source.rows} rows where {split.row_count} were written; take it out of the table"
+        )
+
+
+def _describe(
+    output: Output, schema: SortSchema, settings: TableSettings, place: _Place, name: SplitName
+) -> SplitMetadata:
+    times = _witnesses(output, settings.timestamp)
+    bounds = None if times is None else time_bounds_us(times, unit=settings.timestamp_unit)
+    low, high = bounds if bounds is not None else (None, None)
+    nulls = output.rows if times is None else output.summaries[settings.timestamp].nulls
+    require("TW-1", window=place.window, time_min_us=low, time_max_us=high, null_timestamps=nulls)
+    return SplitMetadata(
+        split_id=name.split_id,
+        scope=place.scope,
+        window=place.window,
+        key=split_key(name.table, place.scope.partition_id, place.window, name.split_id),
+        size_bytes=0,
+        row_count=output.rows,
+        created_at=name.created_at,
+        commit_id=name.commit_id,
+        time_min=low,
+        time_max=high,
+        zones=tuple(_zone(output, column) for column in schema.column_names),
+        generation=place.generation,
+        replaces=place.replaces,
+    )
+
+
+def _zone(output: Output, column: str) -> ColumnZone:
+    values = _witnesses(output, column)
+    if values is None:
+        return ColumnZone(NULL, NULL, output.rows)
+    return replace(column_zone(values), null_count=output.summaries[column].nulls)
+
+
+def _witnesses(output: Output, column: str) -> pa.ChunkedArray | None:
+    if column not in output.summaries:
+        return None
+    kind = next(each.field.type for each in output.columns if each.name == column)
+    return pa.chunked_array(output.summaries[column].witnesses, kind)
+
+
+def _verify(merge: Merge, data: Sequence[memoryview], verify: Verify, bookkeeping: Sequence[str]) -> None:
+    require("MC-1", rows_in=sum(source.rows for source in merge.inputs), rows_out=sum(o.rows for o in merge.outputs))
+    columns = [column.name for column in merge.columns if column.name not in bookkeeping]
+    buffers = [pa.py_buffer(each) for each in data]
+    if verify == "full":
+        verify_all(buffers, merge.inputs, merge.schema, columns)
+        return
+    for output, buffer in zip(merge.outputs, buffers, strict=True):
+        verify_sample(buffer, output.witnesses, merge.inputs, merge.schema, columns)
+
+
+def _granule_keys(output: Output, schema: SortSchema, layout: Layout) -> list[tuple[FirstKeys, ...]]:
+    """The first key of each granule, by row group, from the rows that granules begin with."""
+    columns = {name: pa.chunked_array(output.first_keys[name]) for name in output.first_keys}
+    granules = -(-layout.row_group_rows // layout.granule_rows)
+    return granule_keys(pa.table(columns), schema, row_group_rows=granules, granule_rows=1)
+
+
+def _store(
+    store: Store,
+    splits: Sequence[SplitMetadata],
+    data: list[memoryview],
+    keys: Sequence[Sequence[Sequence[FirstKeys]]],
+) -> list[SplitMetadata]:
+    """Store the outputs, and let go of their bytes one by one."""
+    put: list[str] = []
+    stored = []
+    try:
+        for split, first in zip(splits, keys, strict=True):
+            content = data.pop(0)
+            put.append(split.key)
+            info = store.put(split.key, content)
+            sidecar = _sidecar(split, content, info.etag, first)
+            where = SidecarLocation(sidecar_key(split.key), 0, len(sidecar))
+            put.append(where.key)
+            store.put(where.key, sidecar)
+            stored.append(replace(split, size_bytes=info.size, etag=info.etag, sidecar=where))
+    except BaseException:
+        for key in put:
+            store.delete(key)
+        raise
+    return stored
+
+
+def _sidecar(split: SplitMetadata, content: memoryview, etag: str | None, keys: Sequence[Sequence[FirstKeys]]) -> bytes:
+    def read(offset: int, length: int) -> bytes:
+        return bytes(content[offset : offset + length])
+
+    return build_sidecar(read, len(content), name=split.key, etag=etag, keys=keys)

@@ -1,0 +1,93 @@
+"""Nothing becomes visible before it was compared with what went in, by a reader that is not ours.
+
+A sample takes, of every sixteenth row group of an output, the first granule: read by pyarrow it must be sorted, and
+those of its rows that come from one row group of one input must hash to the same sum there and here. A full comparison
+takes the sums over all rows of all inputs and outputs, and the order of every row and the row ahead of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from windrow.errors import Damaged
+from windrow.merging.hashing import sum_of_rows
+from windrow.merging.inputs import Input
+from windrow.model.invariants import require
+from windrow.model.sort_schema import SortSchema
+
+__all__ = ["EVERY", "Verify", "Witness", "verify_all", "verify_sample"]
+
+Verify = Literal["sample", "full"]
+"""How much is compared."""
+EVERY = 16
+"""Of so many row groups one is sampled."""
+BATCH_ROWS = 128 * 1024
+
+
+class Witness(NamedTuple):
+    """Rows of an output's row group that come from one row group of an input: where they are here, and there."""
+
+    output_group: int
+    input: int
+    input_group: int
+    places: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64]
+
+
+def verify_sample(
+    data: pa.Buffer, witnesses: Sequence[Witness], inputs: Sequence[Input], schema: SortSchema, columns: list[str]
+) -> None:
+    """Compare sampled rows of an output with the inputs they come from."""
+    output = pq.ParquetFile(pa.BufferReader(data))
+    for witness in witnesses:
+        written = _first_rows(output, witness.output_group, int(witness.places.max(initial=-1)) + 1)
+        require("MC-3", table=written, schema=schema)
+        source = inputs[witness.input]
+        read = _first_rows(_reader(source), witness.input_group, int(witness.rows.max(initial=-1)) + 1)
+        require(
+            "MC-2",
+            content_hash_in=sum_of_rows(read.take(pa.array(witness.rows)), columns),
+            content_hash_out=sum_of_rows(written.take(pa.array(witness.places)), columns),
+        )
+
+
+def _first_rows(file: pq.ParquetFile, group: int, count: int) -> pa.Table:
+    batches, rows = [], 0
+    for batch in file.iter_batches(batch_size=max(count, 1), row_groups=[group], use_threads=False):
+        batches.append(batch)
+        rows += batch.num_rows
+        if rows >= count:
+            break
+    return pa.Table.from_batches(batches, file.schema_arrow).slice(0, count)
+
+
+def verify_all(outputs: Sequence[pa.Buffer], inputs: Sequence[Input], schema: SortSchema, columns: list[str]) -> None:
+    """Compare all rows of all outputs with all rows of all inputs."""
+    before = sum(sum_of_rows(table, columns) for source in inputs for table in _tables(_reader(source)))
+    after = 0
+    last: pa.Table | None = None
+    for data in outputs:
+        for table in _tables(pq.ParquetFile(pa.BufferReader(data))):
+            after += sum_of_rows(table, columns)
+            require("MC-3", table=table if last is None else pa.concat_tables([last, table]), schema=schema)
+            last = table.slice(table.num_rows - 1)
+    require("MC-2", content_hash_in=before % 2**128, content_hash_out=after % 2**128)
+
+
+def _tables(file: pq.ParquetFile) -> Iterator[pa.Table]:
+    for batch in file.iter_batches(batch_size=BATCH_ROWS, use_threads=False):
+        if batch.num_rows:
+            yield pa.Table.from_batches([batch])
+
+
+def _reader(source: Input) -> pq.ParquetFile:
+    try:
+        return source.reader()
+    except (pa.ArrowException, OSError) as error:
+        raise Damaged(f"{source.key}: cannot be read: {error}; write it again") from error

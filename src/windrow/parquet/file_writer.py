@@ -1,0 +1,230 @@
+"""A Parquet file from chunks that are encoded already: row groups, page index, footer.
+
+The schema is written by pyarrow, once, as the footer of an empty file; all else of the footer is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from windrow.kernels import rules as r
+from windrow.parquet import chunk as c
+from windrow.parquet import thrift as t
+from windrow.parquet.chunk_writer import Bounds, EncodedChunk
+from windrow.parquet.codecs import ZSTD_LEVEL
+from windrow.parquet.footer import MAGIC, ParquetFooter, SortingColumn, read_footer
+from windrow.parquet.page_index import parse_offset_index
+
+__all__ = ["FileSchema", "FileWriter", "arrow_chunks"]
+
+
+@dataclass(frozen=True, eq=False)
+class FileSchema:
+    """What every file of a schema has in common."""
+
+    arrow: pa.Schema
+    created_by: str
+
+    @cached_property
+    def footer(self) -> ParquetFooter:
+        """The footer of an empty file, from which the schema is taken as it stands."""
+        sink = pa.BufferOutputStream()
+        pq.write_table(self.arrow.empty_table(), sink)
+        return read_footer(sink.getvalue().to_pybytes(), name="schema")
+
+
+class FileWriter:
+    """Writes row groups to a file as they come, and what tells of them at the end."""
+
+    def __init__(self, sink: BinaryIO, schema: FileSchema, sorting: Sequence[SortingColumn]) -> None:
+        self._sink, self._schema = sink, schema
+        self._sorting = [
+            t.struct(t.i32(1, column), t.boolean(2, value=descending), t.boolean(3, value=nulls_first))
+            for column, descending, nulls_first in sorting
+        ]
+        self._groups: list[tuple[int, Sequence[EncodedChunk], list[int]]] = []
+        self._size = sink.write(MAGIC)
+
+    @property
+    def rows(self) -> int:
+        """How many rows were written."""
+        return sum(rows for rows, _, _ in self._groups)
+
+    @property
+    def row_groups(self) -> int:
+        """How many row groups were written."""
+        return len(self._groups)
+
+    def append(self, rows: int, chunks: Sequence[EncodedChunk]) -> None:
+        """Write a row group: a chunk for each leaf."""
+        starts = []
+        for chunk in chunks:
+            starts.append(self._size)
+            self._sink.writelines(chunk.parts)
+            self._size += chunk.size
+        self._groups.append((rows, [_without_bytes(chunk) for chunk in chunks], starts))
+
+    def finish(self, key_value: Mapping[str, str]) -> int:
+        """Write page index and footer; how many bytes the file has."""
+        columns = [self._put(chunk.column_index) for _, chunks, _ in self._groups for chunk in chunks]
+        offsets = [
+            self._put(_offset_index(chunk, start))
+            for _, chunks, starts in self._groups
+            for chunk, start in zip(chunks, starts, strict=True)
+        ]
+        places = iter(zip(columns, offsets, strict=True))
+        groups = [self._row_group(number, group, places) for number, group in enumerate(self._groups)]
+        metadata = self._metadata(groups, key_value)
+        self._sink.write(metadata + len(metadata).to_bytes(4, "little") + MAGIC)
+        return self._size + len(metadata) + 8
+
+    def _put(self, data: bytes | None) -> tuple[int, int] | None:
+        if data is None:
+            return None
+        place = self._size, len(data)
+        self._size += self._sink.write(data)
+        return place
+
+    def _row_group(self, number: int, group: tuple[int, Sequence[EncodedChunk], list[int]], places: Any) -> bytes:
+        rows, chunks, starts = group
+        columns = [_column_chunk(chunk, start, *next(places)) for chunk, start in zip(chunks, starts, strict=True)]
+        sorting = [t.list_of(4, r.RECORD, self._sorting)] if self._sorting else []
+        return t.struct(
+            t.list_of(1, r.RECORD, columns),
+            t.i64(2, sum(chunk.uncompressed for chunk in chunks)),
+            t.i64(3, rows),
+            *sorting,
+            t.i64(5, starts[0] if starts else 0),
+            t.i64(6, sum(chunk.size for chunk in chunks)),
+            t.Field(7, r.I16, t.zigzag(min(number, 2**15 - 1))),
+        )
+
+    def _metadata(self, groups: Sequence[bytes], key_value: Mapping[str, str]) -> bytes:
+        footer = self._schema.footer
+        pairs = {**{key: value or "" for key, value in footer.key_value.items()}, **key_value}
+        texts = [t.struct(t.binary(1, key.encode()), t.binary(2, value.encode())) for key, value in pairs.items()]
+        orders = footer.column_orders_bytes
+        return t.struct(
+            t.i32(1, footer.version),
+            t.verbatim(2, footer.schema_bytes),
+            t.i64(3, self.rows),
+            t.list_of(4, r.RECORD, groups),
+            t.list_of(5, r.RECORD, texts),
+            t.binary(6, self._schema.created_by.encode()),
+            *([] if orders is None else [t.verbatim(7, orders)]),
+        )
+
+
+def _without_bytes(chunk: EncodedChunk) -> EncodedChunk:
+    """What is still needed of a chunk once its bytes are written."""
+    return EncodedChunk(**{**chunk.__dict__, "parts": ()})
+
+
+def _offset_index(chunk: EncodedChunk, start: int) -> bytes | None:
+    from windrow.kernels.headers import LONGEST_LOCATION, write_locations
+
+    count = chunk.page_offsets.size
+    if not count:
+        return None
+    out = np.empty(LONGEST_LOCATION * count, np.uint8)
+    size = write_locations(chunk.page_offsets + start, chunk.page_sizes, chunk.first_rows, out)
+    header = bytes((min(count, 15) << 4 | r.RECORD,)) + (t.varint(count) if count > 14 else b"")
+    return t.struct(t.verbatim(1, header + out[:size].tobytes()))
+
+
+def _column_chunk(
+    chunk: EncodedChunk, start: int, column_index: tuple[int, int] | None, offset_index: tuple[int, int] | None
+) -> bytes:
+    places = [t.i64(4, offset_index[0]), t.i32(5, offset_index[1])] if offset_index else []
+    places += [t.i64(6, column_index[0]), t.i32(7, column_index[1])] if column_index else []
+    # the offset of a chunk's metadata is 0 by the current text of the format: it is nowhere but here
+    return t.struct(t.i64(2, 0), t.nested(3, _column_metadata(chunk, start)), *places)
+
+
+def _column_metadata(chunk: EncodedChunk, start: int) -> bytes:
+    first_page = int(chunk.page_offsets[0]) if chunk.page_offsets.size else 0
+    return t.struct(
+        t.i32(1, chunk.physical_type),
+        t.list_of(2, r.I32, [t.zigzag(encoding) for encoding in chunk.encodings]),
+        t.list_of(3, r.BINARY, [t.prefixed(part.encode()) for part in chunk.path]),
+        t.i32(4, chunk.codec),
+        t.i64(5, chunk.num_values),
+        t.i64(6, chunk.uncompressed),
+        t.i64(7, chunk.size),
+        t.i64(9, start + first_page),
+        *([t.i64(11, start)] if chunk.dictionary else []),
+        t.nested(12, _statistics(chunk)),
+    )
+
+
+def _statistics(chunk: EncodedChunk) -> bytes:
+    known = [] if chunk.null_count is None else [t.i64(3, chunk.null_count)]
+    least, greatest = chunk.bounds
+    if least is not None and greatest is not None:
+        known += [t.binary(5, greatest), t.binary(6, least), t.boolean(7, value=True), t.boolean(8, value=True)]
+    return t.struct(*known)
+
+
+def arrow_chunks(
+    column: pa.ChunkedArray, field: pa.Field, rows: Sequence[int], granule_rows: int
+) -> list[list[EncodedChunk]]:
+    """Chunks of a column that pyarrow writes, in row groups of so many rows: for each of these one for each leaf."""
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(
+        sink,
+        pa.schema([field]),
+        compression="zstd",
+        compression_level=ZSTD_LEVEL,
+        write_page_index=True,
+        max_rows_per_page=granule_rows,
+    ) as writer:
+        at = 0
+        for count in rows:
+            table = pa.table([column.slice(at, count)], schema=pa.schema([field]))
+            writer.write_table(table, row_group_size=max(count, 1))
+            at += count
+    data = sink.getvalue()
+    footer = read_footer(data.to_pybytes(), name=field.name)
+    return [
+        [_taken(memoryview(data), footer, group, leaf) for leaf in range(len(footer.leaves))]
+        for group in range(len(rows))
+    ]
+
+
+def _taken(data: memoryview, footer: ParquetFooter, group: int, leaf: int) -> EncodedChunk:
+    """A chunk of a file, as if we had encoded it."""
+    chunk, name = footer.chunks[group, leaf], footer.leaves[leaf].path[0]
+    start, size = int(c.chunk_starts(footer.chunks[group : group + 1, leaf])[0]), int(chunk["total_compressed_size"])
+    at, length = int(chunk["offset_index_offset"]), int(chunk["offset_index_length"])
+    index = parse_offset_index(data[at : at + length], name=name)
+    at, length = int(chunk["column_index_offset"]), int(chunk["column_index_length"])
+    exact = (c.HAS_MIN_VALUE, c.HAS_MAX_VALUE)
+    spans = ((chunk["min_offset"], chunk["min_length"]), (chunk["max_offset"], chunk["max_length"]))
+    bounds = [
+        footer.metadata[int(first) : int(first + count)] if chunk["flags"] & flag else None
+        for flag, (first, count) in zip(exact, spans, strict=True)
+    ]
+    return EncodedChunk(
+        int(chunk["physical_type"]),
+        footer.leaves[leaf].path,
+        tuple(np.flatnonzero(int(chunk["encodings"]) >> np.arange(32) & 1).tolist()),
+        int(chunk["codec"]),
+        int(chunk["num_values"]),
+        int(chunk["total_uncompressed_size"]),
+        size,
+        [bytes(data[start : start + size])],
+        bool(chunk["flags"] & c.HAS_DICTIONARY_OFFSET),
+        index.offsets - start,
+        index.compressed_sizes,
+        index.first_rows,
+        int(chunk["null_count"]) if chunk["flags"] & c.HAS_NULL_COUNT else None,
+        Bounds(*bounds),
+        bytes(data[at : at + length]) if chunk["flags"] & c.HAS_COLUMN_INDEX else None,
+    )

@@ -1,0 +1,243 @@
+"""Random merges: schemas, directions, nulls, NaN, duplicates, evolved columns, pages and codecs of several writers."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+
+import duckdb
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from windrow.merging.inputs import open_inputs
+from windrow.merging.merge import Merge, MergeOptions
+from windrow.merging.output import DEFAULT_LAYOUT
+from windrow.model.ordering import sort_indices
+from windrow.model.sort_schema import SortSchema
+from windrow.storage import open_store
+
+NESTED = ("map", "list", "struct", "null")
+CODECS = ("none", "snappy", "gzip", "brotli", "zstd", "lz4")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A merge to try: what goes in, and how it comes out."""
+
+    schema: SortSchema
+    tables: list[pa.Table]
+    files: list[bytes]
+    outputs: int
+    row_group_rows: int
+    granule_rows: int
+    budget: int
+
+    def expected(self) -> pa.Table:
+        """All rows in the order that the model gives them; ties by input, then by row."""
+        table = pa.concat_tables(self.tables, promote_options="default")
+        return table.take(pa.array(sort_indices(table, self.schema)))
+
+
+ODD_FLOATS = np.array([np.nan, -0.0, 0.0, np.inf, -np.inf, 1.5])
+
+
+def _floats(rng: np.random.Generator, number: np.ndarray) -> pa.Array:
+    return pa.array(np.where(rng.random(number.size) < 0.3, ODD_FLOATS[number % 6], number / 3))
+
+
+def _unsigned(number: np.ndarray, kind: pa.DataType) -> pa.Array:
+    """Values beyond the reach of the signed type, too."""
+    return pa.array(np.abs(number).astype(np.uint64) + np.uint64(2 ** (kind.bit_width - 1))).cast(kind)
+
+
+MAKERS = {
+    "text": lambda _, n: pa.array([f"v{one}" + "é" * (one % 3) for one in n], pa.string()),
+    "bytes": lambda _, n: pa.array([bytes([one % 256, 0, one % 7]) * (one % 4) for one in n], pa.binary()),
+    "int64": lambda _, n: pa.array(n),
+    "int32": lambda _, n: pa.array(n).cast(pa.int32()),
+    "int8": lambda _, n: pa.array(n % 100).cast(pa.int8()),
+    "uint32": lambda _, n: _unsigned(n, pa.uint32()),
+    "uint64": lambda _, n: _unsigned(n, pa.uint64()),
+    "float64": _floats,
+    "float32": lambda rng, n: _floats(rng, n).cast(pa.float32()),
+    "bool": lambda _, n: pa.array(n % 2 == 0),
+    "ms": lambda _, n: pa.array(n * 1000 + 1_700_000_000_000).cast(pa.timestamp("ms", tz="UTC")),
+    "ns": lambda _, n: pa.array(n * 1000 + 1_700_000_000_000).cast(pa.timestamp("ns")),
+    "date": lambda _, n: pa.array([date.fromordinal(737_000 + int(one)) for one in n], pa.date32()),
+    "time": lambda _, n: pa.array(np.abs(n)).cast(pa.time64("us")),
+    "decimal": lambda _, n: pa.array([Decimal(int(one)) / 100 for one in n], pa.decimal128(12, 2)),
+    "map": lambda _, n: pa.array(
+        [[(f"k{j}", f"v{one}") for j in range(one % 3)] for one in n], pa.map_(pa.string(), pa.string())
+    ),
+    "list": lambda _, n: pa.array([[int(one)] * (one % 3) for one in n], pa.list_(pa.int64())),
+    "struct": lambda _, n: pa.array(
+        [{"x": int(one), "y": f"s{one}"} for one in n], pa.struct({"x": pa.int64(), "y": pa.string()})
+    ),
+    "null": lambda _, n: pa.nulls(n.size),
+}
+
+
+def values(rng: np.random.Generator, kind: str, count: int, distinct: int) -> pa.Array:
+    """Random values of a kind, with few or many distinct ones."""
+    made = MAKERS[kind](rng, rng.integers(-distinct, distinct, count))
+    mask = rng.random(count) < rng.choice([0, 0, 0.1, 0.9])
+    return pa.array([None if gone else value for gone, value in zip(mask, made.to_pylist(), strict=True)], made.type)
+
+
+def write(rng: np.random.Generator, table: pa.Table) -> bytes:
+    """A file of the table, by one of the writers."""
+    flat = not any(
+        pa.types.is_nested(f.type) or pa.types.is_null(f.type) or pa.types.is_decimal(f.type) for f in table.schema
+    )
+    writer = rng.choice(["pyarrow", "pyarrow", "pyarrow", "duckdb", "polars"]) if flat and table.num_rows else "pyarrow"
+    sink = io.BytesIO()
+    if writer == "polars" and not any(pa.types.is_time(f.type) for f in table.schema):
+        pl.from_arrow(table).write_parquet(sink, compression="zstd", row_group_size=int(rng.integers(50, 500)))
+        if pq.read_schema(io.BytesIO(sink.getvalue())).types == _read_back(table).types:
+            return sink.getvalue()
+        sink = io.BytesIO()
+    return _by_pyarrow(rng, table, sink)
+
+
+def _read_back(table: pa.Table) -> pa.Schema:
+    sink = io.BytesIO()
+    pq.write_table(table.slice(0, 0), sink)
+    return pq.read_schema(io.BytesIO(sink.getvalue()))
+
+
+def _by_pyarrow(rng: np.random.Generator, table: pa.Table, sink: io.BytesIO) -> bytes:
+    names = table.column_names
+    dictionary = [name for name in names if rng.random() < 0.7]
+    encodings = {}
+    for field in table.schema:
+        kind = field.type
+        if field.name in dictionary or rng.random() < 0.5:
+            continue
+        if (pa.types.is_integer(kind) and kind.bit_width >= 32) or pa.types.is_timestamp(kind):
+            encodings[field.name] = "DELTA_BINARY_PACKED"
+        elif pa.types.is_floating(kind):
+            encodings[field.name] = "BYTE_STREAM_SPLIT"
+        elif pa.types.is_string(kind):
+            encodings[field.name] = str(rng.choice(["DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"]))
+    pq.write_table(
+        table,
+        sink,
+        compression=str(rng.choice(CODECS)),
+        data_page_version=str(rng.choice(["1.0", "2.0"])),
+        row_group_size=int(rng.choice([10, 100, 1000])),
+        use_dictionary=dictionary or False,
+        column_encoding=encodings or None,
+        data_page_size=int(rng.choice([64, 1024, 1 << 20])),
+        dictionary_pagesize_limit=int(rng.choice([100, 1 << 20])),
+        write_page_index=bool(rng.random() < 0.5),
+        use_compliant_nested_type=True,
+    )
+    return sink.getvalue()
+
+
+def random_case(seed: int) -> Case:
+    """The case of a seed."""
+    rng = np.random.default_rng(seed)
+    sort_kinds = rng.choice([kind for kind in MAKERS if kind not in NESTED], int(rng.integers(1, 5)))
+    bodies = rng.choice(list(MAKERS), int(rng.integers(0, 4)))
+    directions = rng.choice(["+", "-"], len(sort_kinds))
+    text = "|".join(f"s{n}{direction}" for n, direction in enumerate(directions))
+    schema = SortSchema.parse(f"{text}/V2")
+    distinct = int(rng.choice([1, 3, 20, 1000]))
+    columns = [(f"s{n}", kind) for n, kind in enumerate(sort_kinds)] + [
+        (f"b{n}", kind) for n, kind in enumerate(bodies)
+    ]
+    tables, files = [], []
+    for _ in range(int(rng.choice([1, 2, 3, 8, 32]))):
+        count = int(rng.choice([0, 1, 7, 60, 300]))
+        kept = [column for column in columns if rng.random() < 0.9] or columns
+        table = pa.table({name: values(rng, str(kind), count, distinct) for name, kind in kept})
+        table = table.take(pa.array(sort_indices(table, schema)))
+        data = write(rng, table)
+        files.append(data)
+        tables.append(pq.read_table(io.BytesIO(data)))
+    return Case(
+        schema,
+        tables,
+        files,
+        int(rng.integers(1, 9)),
+        int(rng.choice([64, 100, 4096])),
+        int(rng.choice([16, 50, 4096])),
+        int(rng.choice([1, 1 << 14, 1 << 28])),
+    )
+
+
+def duckdb_order(table: pa.Table, schema: SortSchema) -> pa.Table:
+    """The rows in the order that DuckDB puts them, ties as they come."""
+    keys = [
+        f'"{column.name}" {"asc nulls last" if column.direction == "+" else "desc nulls first"}'
+        for column in schema.columns
+        if column.name in table.column_names
+    ]
+    numbered = table.select([c.name for c in schema.columns if c.name in table.column_names]).append_column(
+        "_row", pa.array(np.arange(table.num_rows))
+    )
+    with duckdb.connect() as connection:
+        connection.register("rows", numbered)
+        found = connection.sql(f"select _row from rows order by {', '.join([*keys, '_row'])}").to_arrow_table()
+    return table.take(found["_row"])
+
+
+def merge_files(files, schema, *, timestamp=None, layout=DEFAULT_LAYOUT, **options) -> list[bytes]:
+    """Merge files that are given as bytes; the outputs as bytes."""
+    store = open_store("memory://")
+    keys = [f"input-{number}.parquet" for number in range(len(files))]
+    for key, data in zip(keys, files, strict=True):
+        store.put(key, data)
+    merge = Merge.of(
+        open_inputs(store, keys),
+        schema,
+        MergeOptions(layout=layout, **options),
+        timestamp=timestamp or schema.columns[-1].name,
+    )
+    try:
+        return [bytes(output.finish({})) for output in merge.run()]
+    finally:
+        merge.close()
+
+
+def read_all(files: list[bytes]) -> pa.Table:
+    """The rows of several files behind each other."""
+    return pa.concat_tables([pq.read_table(io.BytesIO(data)) for data in files])
+
+
+def parquet(table: pa.Table, **options) -> bytes:
+    """A table as a file."""
+    sink = io.BytesIO()
+    pq.write_table(table, sink, **options)
+    return sink.getvalue()
+
+
+@pytest.fixture(name="random_case", scope="session")
+def _random_case():
+    return random_case
+
+
+@pytest.fixture(name="duckdb_order", scope="session")
+def _duckdb_order():
+    return duckdb_order
+
+
+@pytest.fixture(name="merge_files", scope="session")
+def _merge_files():
+    return merge_files
+
+
+@pytest.fixture(name="read_all", scope="session")
+def _read_all():
+    return read_all
+
+
+@pytest.fixture(name="parquet", scope="session")
+def _parquet():
+    return parquet
