@@ -175,10 +175,10 @@ class Grammar:
         source = np.frombuffer(data, np.uint8)
         while True:
             layout, arena = self._lay_out(room)
-            end, struct, field, last = walk(source, start, self._compiled, layout, arena)
+            end, struct, field, last = walk(source, start, self.compiled, layout, arena)
             if end != -r.FULL:
                 break
-            room[int(self._compiled[struct + r.TABLE]) // r.TABLE_SIZE] *= 4
+            room[int(self.compiled[struct + r.TABLE]) // r.TABLE_SIZE] *= 4
         if end < 0:
             raise Damaged(self._complaint(name, -end, struct // r.STRUCT_SIZE, field, last))
         return Walked(self._cut(layout, arena), end)
@@ -208,7 +208,7 @@ class Grammar:
         )
 
     @cached_property
-    def _compiled(self) -> npt.NDArray[np.int64]:
+    def compiled(self) -> npt.NDArray[np.int64]:
         compiled = np.zeros((len(self.structs) + 1, r.RULES, r.RULE_SIZE), np.int64)
         compiled[:, 1:, r.NEXT] = len(self.structs) * r.STRUCT_SIZE
         compiled[-1, 0, r.TABLE] = -1

@@ -48,8 +48,8 @@ PAGE_GRAMMAR = Grammar(
             },
             required=(1, 2, 3),
         ),
-        Struct("DataPageHeader", "page", {**_COUNTED, 3: integer("level_encoding")}),
-        Struct("DictionaryPageHeader", "page", _COUNTED),
+        Struct("DataPageHeader", "page", {**_COUNTED, 3: integer("level_encoding")}, required=(1, 2)),
+        Struct("DictionaryPageHeader", "page", _COUNTED, required=(1, 2)),
         Struct(
             "DataPageHeaderV2",
             "page",
@@ -60,6 +60,7 @@ PAGE_GRAMMAR = Grammar(
                 6: integer("repetition_length"),
                 7: negated("is_compressed", flag=STORED),
             },
+            required=(1, 4),
         ),
     ),
     {"page": Table(PAGE, 16)},

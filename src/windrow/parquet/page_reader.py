@@ -92,7 +92,7 @@ def scan_pages(source: npt.NDArray[np.uint8], chunks: Chunks) -> Records:
     while True:
         layout[r.WIDTH], layout[r.CAPACITY] = pages.HEADER_WIDTH, room
         records = np.zeros(room * pages.HEADER_WIDTH, np.int64)
-        grammar = PAGE_GRAMMAR._compiled  # noqa: SLF001
+        grammar = PAGE_GRAMMAR.compiled
         count, chunk = pages.scan_pages(source, chunks.starts, chunks.ends, chunks.values, grammar, layout, records)
         if count != -r.FULL:
             break

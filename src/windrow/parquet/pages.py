@@ -4,51 +4,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from windrow.errors import Damaged, InvalidInput
 from windrow.parquet import thrift as t
 from windrow.parquet.chunk import Encoding
-from windrow.parquet.grammar import Grammar, Struct, Table, integer, struct
+from windrow.parquet.page_grammar import DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE, PAGE_GRAMMAR
 from windrow.parquet.schema import Leaf
 
 __all__ = ["DATA_PAGE", "DATA_PAGE_V2", "DICTIONARY_PAGE", "PageHeader", "null_page", "read_page_header"]
 
-DATA_PAGE, INDEX_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = 0, 1, 2, 3
 MAX_PAGE_VALUES = (1 << 31) - 1
-
-_HEADER = np.dtype(
-    [
-        ("flags", "<u4"),
-        ("type", "<i4"),
-        ("uncompressed_size", "<i4"),
-        ("compressed_size", "<i4"),
-        ("num_values", "<i4"),
-        ("encoding", "<i4"),
-    ]
-)
-_PAGE_HEADER = Grammar(
-    "page header",
-    (
-        Struct(
-            "PageHeader",
-            "header",
-            {
-                1: integer("type"),
-                2: integer("uncompressed_size"),
-                3: integer("compressed_size"),
-                5: struct("data_page_header", "DataPageHeader"),
-                7: struct("dictionary_page_header", "DictionaryPageHeader"),
-                8: struct("data_page_header_v2", "DataPageHeaderV2"),
-            },
-            required=(1, 2, 3),
-        ),
-        Struct("DataPageHeader", "header", {1: integer("num_values"), 2: integer("encoding")}, required=(1, 2)),
-        Struct("DictionaryPageHeader", "header", {1: integer("num_values"), 2: integer("encoding")}, required=(1, 2)),
-        Struct("DataPageHeaderV2", "header", {1: integer("num_values"), 4: integer("encoding")}, required=(1, 4)),
-    ),
-    {"header": Table(_HEADER, 1)},
-)
 
 
 class PageHeader(NamedTuple):
@@ -64,8 +28,8 @@ class PageHeader(NamedTuple):
 
 def read_page_header(data: bytes | memoryview, *, name: str) -> PageHeader:
     """Read the header that `data` begins with; `name` is what an error calls the file."""
-    walked = _PAGE_HEADER.walk(bytes(data), name=name)
-    _, kind, uncompressed, compressed, values, encoding = walked.tables["header"][0].tolist()
+    walked = PAGE_GRAMMAR.walk(bytes(data), name=name)
+    _, kind, uncompressed, compressed, values, encoding, *_ = walked.tables["page"][0].tolist()
     if compressed < 0 or uncompressed < 0 or values < 0:
         raise Damaged(f"{name}: page header, a size or a count is negative; write the file again")
     return PageHeader(kind, walked.end, compressed, uncompressed, values, encoding)
