@@ -209,6 +209,7 @@ class Grammar:
 
     @cached_property
     def compiled(self) -> npt.NDArray[np.int64]:
+        """The rules as the kernel reads them."""
         compiled = np.zeros((len(self.structs) + 1, r.RULES, r.RULE_SIZE), np.int64)
         compiled[:, 1:, r.NEXT] = len(self.structs) * r.STRUCT_SIZE
         compiled[-1, 0, r.TABLE] = -1
