@@ -11,9 +11,9 @@ pytest.register_assert_rewrite("windrow.testing")
 # A loaded machine is slow, not wrong.
 _PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("dev", max_examples=50, **_PATIENT)
-settings.register_profile("ci", max_examples=200, derandomize=True, **_PATIENT)
+settings.register_profile("ci", max_examples=100, derandomize=True, **_PATIENT)
 settings.register_profile("long", max_examples=5000, **_PATIENT)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
 
 
 @pytest.fixture(scope="session")
