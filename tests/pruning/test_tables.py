@@ -31,6 +31,7 @@ from windrow.model.predicate import (
     Or,
     Predicate,
     StartsWith,
+    columns_of,
     matches,
     negation_normal_form,
 )
@@ -108,6 +109,7 @@ KINDS: dict[str, Kind] = {
     "microseconds": moment("us", Fraction(1)),
     "microseconds in a zone": moment("us", Fraction(1), "Europe/Oslo"),
     "nanoseconds": moment("ns", Fraction(1, 1000)),
+    "dictionary": Kind(pa.dictionary(pa.int32(), pa.string()), TEXTS, TEXTS),
     "text": Kind(pa.string(), TEXTS, TEXTS),
     "large text": Kind(pa.large_string(), TEXTS, TEXTS),
     "binary": Kind(pa.binary(), BLOBS, BLOBS),
@@ -254,6 +256,9 @@ def check(data: st.DataObject) -> None:
         predicate = data.draw(predicates(kinds), label="predicate")
         kept = prune(sidecar, predicate).tolist()
         assert lost(predicate, groups, kept) == []
+        # pyarrow bounds a slice of a dictionary column by the whole dictionary: row groups may be kept in vain there.
+        if "dictionary" in columns_of(predicate):
+            continue
         assert kept == [may_match(negation_normal_form(predicate), kinds, group) for group in groups]
 
 
