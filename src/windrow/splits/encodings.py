@@ -1,10 +1,13 @@
-"""How the values of each column are encoded, chosen by measuring a sample of them.
+"""How the values of each column are encoded, chosen by what they are.
 
-The sample is written in each way that fits the type, compressed as the split will be, and the smallest wins: a
-dictionary or plain values for any type, byte-stream-split for floats, deltas for integers and times. A dictionary page
-is paid once for a row group and data pages by the row, so that the two are scaled up apart. The usual encoding of a
-type, a dictionary for text and plain values for all else, is kept unless another saves half a bit a row, and a little
-in all.
+Text has a dictionary wherever a value stands in two rows of a row group on average: that is rarely larger than plain
+text, and merging, filters and statistics look at the few distinct values instead of the rows. Text that repeats less is
+plain.
+
+Of all else a sample is written in each way that fits the type, compressed as the split will be, and the smallest wins:
+a dictionary or plain values for any type, byte-stream-split for floats, deltas for integers and times. A dictionary
+page is paid once for a row group and data pages by the row, so that the two are scaled up apart. Plain values are kept
+unless another way saves half a bit a row, and a little in all.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ from windrow.model.points import is_text
 __all__ = ["Encodings", "choose_encodings"]
 
 _STRETCHES = 32
+_ROWS_A_TEXT = 2
+"""A dictionary of texts pays from so many rows for each of them on."""
 _WORTH_IT = 256
 _WORTH_IT_A_ROW = 1 / 16
 _DICTIONARY, _PLAIN, _DELTA, _SPLIT = "RLE_DICTIONARY", "PLAIN", "DELTA_BINARY_PACKED", "BYTE_STREAM_SPLIT"
@@ -45,11 +50,21 @@ def choose_encodings(table: pa.Table, *, sample_rows: int = 4096, row_group_rows
             f"encodings by sample_rows={sample_rows} and row_group_rows={row_group_rows}: "
             f"use at least {_STRETCHES} and 1"
         )
-    sample = _sample(table, sample_rows)
-    nested = [field.name for field in sample.schema if pa.types.is_nested(field.type)]
-    chosen = dict.fromkeys(_written(sample.select(nested).slice(0, 0), {}), _DICTIONARY)
-    chosen |= _smallest(sample.drop_columns(nested), min(table.num_rows, row_group_rows))
+    nested = [field.name for field in table.schema if pa.types.is_nested(field.type)]
+    texts = [field.name for field in table.schema if is_text(field.type)]
+    chosen = dict.fromkeys(_written(table.select(nested).slice(0, 0), {}), _DICTIONARY)
+    chosen |= {name: _text_encoding(table[name], row_group_rows) for name in texts}
+    sample = _sample(table.drop_columns(nested + texts), sample_rows)
+    chosen |= _smallest(sample, min(table.num_rows, row_group_rows))
     return _arguments(chosen)
+
+
+def _text_encoding(texts: pa.ChunkedArray, row_group_rows: int) -> str:
+    """Count the values of every row group, each once, against its rows."""
+    codes, _ = dictionary_codes(texts)
+    groups = range(0, len(codes), row_group_rows)
+    distinct = sum(np.count_nonzero(np.bincount(codes[start : start + row_group_rows])) for start in groups)
+    return _DICTIONARY if _ROWS_A_TEXT * distinct <= len(codes) + _ROWS_A_TEXT * len(groups) else _PLAIN
 
 
 def _arguments(encodings: Mapping[str, str]) -> Encodings:
@@ -74,12 +89,11 @@ def _sample(table: pa.Table, rows: int) -> pa.Table:
 
 def _smallest(sample: pa.Table, rows: int) -> dict[str, str]:
     """Return the best encoding of each column, for that many rows like those of the sample."""
-    usual = {field.name: _DICTIONARY if is_text(field.type) else _PLAIN for field in sample.schema}
-    if not sample.num_rows:
-        return usual
+    if not sample.num_rows or not sample.num_columns:
+        return dict.fromkeys(sample.column_names, _PLAIN)
     sizes = _projected_sizes(sample, max(1.0, rows / sample.num_rows))
-    for name, encoding in usual.items():
-        sizes[name][encoding] -= max(_WORTH_IT, rows * _WORTH_IT_A_ROW)
+    for by_encoding in sizes.values():
+        by_encoding[_PLAIN] -= max(_WORTH_IT, rows * _WORTH_IT_A_ROW)
     return {name: min(by_encoding, key=by_encoding.__getitem__) for name, by_encoding in sizes.items()}
 
 
