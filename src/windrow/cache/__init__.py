@@ -1,0 +1,28 @@
+"""Bytes and what was parsed from them, kept near: the cache protocol, its tiers, routing and metrics.
+
+An application can inject a cache of its own through `windrow.scan.ScanContextBuilder` and `ReadContextBuilder`; it
+only has to follow the `Cache` protocol. Without one nothing is cached; `windrow.connect` installs `default_cache`.
+"""
+
+from windrow.cache.default import CacheSettings, default_cache
+from windrow.cache.disk import DiskCache
+from windrow.cache.layers import LayeredCache
+from windrow.cache.memory import MemoryCache
+from windrow.cache.metrics import CacheMetrics, prometheus_text
+from windrow.cache.protocol import Cache, CacheKey, CacheKind, Supplier
+from windrow.cache.routing import RoutingCache
+
+__all__ = [
+    "Cache",
+    "CacheKey",
+    "CacheKind",
+    "CacheMetrics",
+    "CacheSettings",
+    "DiskCache",
+    "LayeredCache",
+    "MemoryCache",
+    "RoutingCache",
+    "Supplier",
+    "default_cache",
+    "prometheus_text",
+]
