@@ -12,6 +12,7 @@ import pytest
 from windrow.sidecar import layout, writer
 from windrow.sidecar.blocks import RowGroups
 from windrow.sidecar.bounds import Spans, place_bounds
+from windrow.sidecar.content import Held
 from windrow.sidecar.layout import StatFlag
 from windrow.sidecar.reader import Sidecar
 from windrow.sidecar.structure import footer_chain, read_header
@@ -90,7 +91,8 @@ def create(spec: Spec) -> bytes:
 
 def update(existing: bytes, step: Spec) -> bytes:
     """The sidecar after one described update."""
-    chain = footer_chain(existing, read_header(existing, "existing"), "existing")
+    content = Held(existing)
+    chain = footer_chain(content, read_header(content, "existing"), "existing")
     anchor = next(footer for footer in chain if footer.size == step["parse_anchor"])
     sidecar = Sidecar.of(existing, name="existing", parquet_size=anchor.parquet_size)
     replaced = {change["index"]: change["row_group"] for change in step["replace"]}

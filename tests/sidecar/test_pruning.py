@@ -105,7 +105,9 @@ class TestNames:
         sidecar = sidecar_of(pa.table({name: [1, 2] for name in "abcd"}))
         touched: list[int] = []
         column = Sidecar.column
-        monkeypatch.setattr(Sidecar, "column", lambda self, place: touched.append(place) or column(self, place))
+        monkeypatch.setattr(
+            Sidecar, "column", lambda self, place, among: touched.append(place) or column(self, place, among)
+        )
         prune(sidecar, And((equal("c", 1), equal("a", 1))))
         assert sorted(touched) == [0, 2]
 
@@ -242,7 +244,9 @@ class TestTime:
         sidecar = Sidecar.of(make.create(spec(pairs, DESIGNATED)))
         looked: list[int] = []
         column = Sidecar.column
-        monkeypatch.setattr(Sidecar, "column", lambda self, at: looked.append(len(self.entries)) or column(self, at))
+        monkeypatch.setattr(
+            Sidecar, "column", lambda self, at, among: looked.append(len(among)) or column(self, at, among)
+        )
         assert np.flatnonzero(prune(sidecar, Between("c", at(4005), at(4012)))).tolist() == [400, 401]
         assert looked == [2]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import mmap
 from pathlib import Path
@@ -9,13 +10,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from windrow.errors import Damaged, InvalidInput, NotFound, StorageError
 from windrow.sidecar import layout, writer
 from windrow.sidecar.blocks import RowGroups
+from windrow.sidecar.build import build_sidecar
+from windrow.sidecar.content import READ_WHOLE
 from windrow.sidecar.inspect import describe
-from windrow.sidecar.reader import READ_WHOLE, Sidecar
+from windrow.sidecar.reader import Sidecar
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden" / "pm"
 CASES = [json.loads(path.read_text()) for path in sorted(GOLDEN.glob("*.json"))]
@@ -170,10 +175,18 @@ class TestOpening:
 class TestColumns:
     """Columns are found by position or by name, and their bounds are arrays over the row groups."""
 
-    def test_a_name_is_found_without_making_all_names(self, make: SimpleNamespace) -> None:
-        sidecar = Sidecar.of(make.create(named("alpha", "beta", "betamax", "ma", "x")))
+    def test_a_name_is_found_without_making_all_names(self) -> None:
+        buffer = io.BytesIO()
+        pq.write_table(pa.table({name: [1] for name in ("alpha", "beta", "betamax", "ma", "x")}), buffer)
+        data = buffer.getvalue()
+        sidecar = Sidecar.of(build_sidecar(lambda start, length: data[start : start + length], len(data), name="five"))
         assert [sidecar.column_position(name) for name in ("betamax", "beta", "x", "ma", "alpha")] == [2, 1, 4, 3, 0]
         assert "names" not in vars(sidecar)
+
+    def test_columns_of_one_name_are_all_found(self, make: SimpleNamespace) -> None:
+        sidecar = Sidecar.of(make.create(named("st", "t", "st", "s")))
+        assert sidecar.column_positions("st") == [0, 2]
+        assert sidecar.column_positions("nothing") == []
 
     @pytest.mark.parametrize(
         "names", [("aaaa", "aaa", "aa", "a"), ("", "b", "", "ab"), ("é", "日本", "e"), ("st", "st", "t")]

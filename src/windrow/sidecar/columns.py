@@ -83,12 +83,11 @@ class ColumnChunks:
         _, _, self.column_type, _, _, _, self.physical_type, _, _, _ = sidecar.descriptor(position)
         self._sidecar = sidecar
         self._row_groups = row_groups
-        by_column = sidecar.bounds_by_column
-        if by_column is None:
+        bounds = sidecar.column_bounds(position)
+        if bounds is None:
             self._forms, self._minima, self._maxima = (self._words[:, word] for word in layout.BOUND_WORDS)
         else:
-            chosen = by_column[position] if row_groups is None else by_column[position, row_groups]
-            self._forms, self._minima, self._maxima = chosen.T
+            self._forms, self._minima, self._maxima = bounds.T if row_groups is None else bounds[row_groups].T
 
     @cached_property
     def _words(self) -> NDArray[np.uint64]:
@@ -128,33 +127,30 @@ class ColumnChunks:
     @property
     def minimum(self) -> Bound:
         """The smallest value of every row group, as `order` compares."""
-        return self.stored_minimum.where(self.maximum.present) if self._sign_is_unknown else self.stored_minimum
+        return self._told_apart(self.stored_minimum)
 
     @property
     def maximum(self) -> Bound:
         """The largest value of every row group, as `order` compares."""
-        stored = self.stored_maximum
-        return stored.where(stored.values >= 0) if self._sign_is_unknown else stored
+        return self._told_apart(self.stored_maximum)
 
-    @cached_property
+    @property
     def stored_minimum(self) -> Bound:
         """The minimum, also where it is unknown how it compares."""
         return self._bound(_MIN, self._minima)
 
-    @cached_property
+    @property
     def stored_maximum(self) -> Bound:
         """The maximum, also where it is unknown how it compares."""
         return self._bound(_MAX, self._maxima)
 
-    @cached_property
-    def _sign_is_unknown(self) -> bool:
-        """Whether it is unknown, and matters, if the column is unsigned."""
-        if not may_be_unsigned(self.column_type, self.physical_type):
-            return False
+    def _told_apart(self, bound: Bound) -> Bound:
+        """The bound where it can be told how it compares: it may be unknown whether integers are unsigned."""
+        if not may_be_unsigned(self.column_type, self.physical_type) or self.order != Order.SIGN_UNKNOWN:
+            return bound
         maximum = self.stored_maximum
         # Signed and unsigned numbers agree on bounds exactly where the maximum has no sign bit.
-        agreed = maximum.present & (maximum.values >= 0)
-        return not agreed.all() and self.order == Order.SIGN_UNKNOWN
+        return bound.where(maximum.present & (maximum.values >= 0))
 
     def _bound(self, bits: _Bits, slots: NDArray[np.uint64]) -> Bound:
         dtype = NUMBERS.get(self.physical_type)

@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windrow.sidecar import layout
+from windrow.sidecar.content import Buffer
 from windrow.sidecar.granules import GranuleIndex, decode_granules
 from windrow.sidecar.layout import Order, SchemaCode, SnapshotCode
-from windrow.sidecar.structure import Buffer, Footer, Header, damaged
+from windrow.sidecar.structure import Footer, Header, damaged
 
 if TYPE_CHECKING:
     from windrow.parquet.footer import ParquetFooter

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from windrow.errors import InvalidInput
 from windrow.sidecar import layout
-from windrow.sidecar.structure import Buffer, damaged
+from windrow.sidecar.content import Buffer
+from windrow.sidecar.structure import damaged
 
 
 class FirstKeys(NamedTuple):

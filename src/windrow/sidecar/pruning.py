@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from windrow.errors import NotFound
 from windrow.model.predicate import Literal, Predicate, columns_of
 from windrow.model.rows import Rows
 from windrow.parquet.schema import LogicalType, PhysicalType
@@ -220,10 +218,7 @@ class _RowGroups:
         self._sidecar = sidecar
         self._columns = columns
         self._known: dict[str, Bounds] = {}
-        self._part = sidecar
-        if len(self.places) < sidecar.row_group_count:
-            self._part = copy(sidecar)
-            self._part.entries = sidecar.entries[self.places]
+        self._chosen = None if places is None else self.places
 
     def __len__(self) -> int:
         return len(self.places)
@@ -236,7 +231,7 @@ class _RowGroups:
         return self._known.get(name)
 
     def _bounds(self, column: _Column) -> Bounds:
-        chunks = self._part.column(column.position)
+        chunks = self._sidecar.column(column.position, self._chosen)
         minimum, has_minimum = _values(chunks.minimum, column)
         maximum, has_maximum = _values(chunks.maximum, column)
         nan_free = column.type.family is Family.FLOAT and self._nan_free(column.position)
@@ -325,15 +320,10 @@ def _column(sidecar: Sidecar, name: str, literals: Sequence[Literal]) -> _Column
 
 def _position(sidecar: Sidecar, name: str) -> int | None:
     try:
-        position = sidecar.column_position(name)
-    except (NotFound, UnicodeEncodeError):
+        positions = sidecar.column_positions(name)
+    except UnicodeEncodeError:
         return None
-    wanted = name.encode()
-    last = sidecar.descriptor(sidecar.column_count - 1)
-    start, end = sidecar.header.names_offset, last[0] + last[5]
-    # Bytes that occur once among all names are one name; only otherwise the names have to be told apart.
-    again = sidecar.buffer.find(wanted, sidecar.buffer.find(wanted, start, end) + len(wanted), end)
-    return position if again < 0 or sidecar.names.count(name) == 1 else None
+    return positions[0] if len(positions) == 1 else None
 
 
 def _described_type(code: int, physical_type: int, order: Order) -> ColumnType:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import mmap
 import os
 import zlib
-from bisect import bisect_left
 from collections.abc import Iterator
 from functools import cached_property
 from math import prod
@@ -18,20 +17,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from windrow.errors import InvalidInput, NotFound, StorageError
+from windrow.errors import InvalidInput, NotFound
 from windrow.sidecar import layout, structure
 from windrow.sidecar.columns import ColumnChunks
+from windrow.sidecar.content import Buffer, Content, Held, open_content
 from windrow.sidecar.extensions import Extensions
 from windrow.sidecar.layout import ColumnFlag, Feature, Order
-from windrow.sidecar.structure import Buffer, Footer, FooterSections, Header, HeaderSections, damaged
+from windrow.sidecar.structure import Footer, FooterSections, Header, HeaderSections, damaged
 from windrow.sidecar.types import order_of
 
-READ_WHOLE = 1 << 16
-"""Files up to this size are read at once: for them a mapping costs more than a copy."""
-
-_FALSE_HITS = 4
-_FEW_COLUMNS = 500
-"""Up to here searching the names is faster than looking for their hashes."""
+_BOUND_BYTES = len(layout.BOUND_WORDS) * layout.WORD
 
 
 class Sidecar:
@@ -41,23 +36,17 @@ class Sidecar:
     once. Without it nothing is read ahead, for files that were verified before; no access leaves the file either way.
     """
 
-    def __init__(self, buffer: Buffer, name: str, header: Header, footer: Footer) -> None:
-        self.buffer = buffer
+    def __init__(self, content: Content, name: str, header: Header, footer: Footer) -> None:
+        self.content = content
         self.name = name
         self.header = header
         self.footer = footer
-        entries = np.frombuffer(buffer, "<u4", footer.row_group_count, footer.entries_offset)
-        self.entries: NDArray[np.int64] = entries.astype(np.int64)
-        """The word at which each row group's block starts."""
-        self.words: NDArray[np.uint64] = np.frombuffer(buffer, "<u8", footer.offset // layout.WORD)
-        """All bytes before the footer."""
-        structure.check_blocks(self.entries, header, footer, name)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, parquet_size: int | None = None, verify: bool = True) -> Sidecar:
         """The sidecar in a local file: its latest snapshot, or the one of a Parquet file of `parquet_size` bytes."""
         name = os.fspath(path)
-        return cls.of(_load(name), name=name, parquet_size=parquet_size, verify=verify)
+        return cls._of(open_content(name), name, parquet_size, verify=verify)
 
     @classmethod
     def of(
@@ -69,18 +58,22 @@ class Sidecar:
         verify: bool = True,
     ) -> Sidecar:
         """The sidecar in bytes that were read from elsewhere; `name` is what errors call it."""
-        held = bytes(buffer) if isinstance(buffer, memoryview) else buffer
-        header = structure.read_header(held, name)
-        sidecar = cls(held, name, header, structure.choose_footer(held, header, name, parquet_size))
+        held = Held(bytes(buffer) if isinstance(buffer, memoryview) else buffer)
+        return cls._of(held, name, parquet_size, verify=verify)
+
+    @classmethod
+    def _of(cls, content: Content, name: str, parquet_size: int | None, *, verify: bool) -> Sidecar:
+        header = structure.read_header(content, name)
+        sidecar = cls(content, name, header, structure.choose_footer(content, header, name, parquet_size))
         if verify:
             sidecar.verify()
         return sidecar
 
     def snapshots(self) -> Iterator[Sidecar]:
         """All snapshots of the file, the newest one first, none of them verified."""
-        for footer in structure.footer_chain(self.buffer, self.header, self.name):
+        for footer in structure.footer_chain(self.content, self.header, self.name):
             structure.check_footer(footer, self.name)
-            yield Sidecar(self.buffer, self.name, self.header, footer)
+            yield Sidecar(self.content, self.name, self.header, footer)
 
     def verify(self) -> None:
         """Check the CRC of this snapshot, then names and sections; raises `Damaged`."""
@@ -89,9 +82,9 @@ class Sidecar:
             problem = f"stored {stored:#010x}, the bytes give {computed:#010x}"
             raise damaged(self.name, "CHECKSUM", self.footer.crc_offset, problem)
         self._check_descriptors()
-        _ = self.sorting, self.footer_sections
+        _ = self.entries, self.sorting, self.footer_sections
         self.extensions.check()
-        _ = self.bounds_by_column
+        _ = self._bounds_offset
 
     def checksums(self) -> tuple[int, int]:
         """The CRC that the footer holds, and the one of the bytes that it covers."""
@@ -99,6 +92,24 @@ class Sidecar:
         return stored, zlib.crc32(memoryview(self.buffer)[layout.CRC_START : self.footer.crc_offset])
 
     # ---- the snapshot
+
+    @property
+    def buffer(self) -> Buffer:
+        """All bytes of the file."""
+        return self.content.buffer
+
+    @cached_property
+    def words(self) -> NDArray[np.uint64]:
+        """All bytes before the footer."""
+        return np.frombuffer(self.buffer, "<u8", self.footer.offset // layout.WORD)
+
+    @cached_property
+    def entries(self) -> NDArray[np.int64]:
+        """The word at which each row group's block starts."""
+        raw = self.content.read(self.footer.entries_offset, self.row_group_count * layout.ENTRY_SIZE)
+        entries = np.frombuffer(raw, "<u4").astype(np.int64)
+        structure.check_blocks(entries, self.header, self.footer, self.name)
+        return entries
 
     @property
     def column_count(self) -> int:
@@ -127,7 +138,7 @@ class Sidecar:
         if self.header.feature_flags & Feature.SORTING_IS_DTS_ASC:
             return (self.header.designated_timestamp,)
         count, start = self.header.sorting_column_count, self.header.sorting_offset
-        sorting = np.frombuffer(self.buffer, "<u4", count, start).tolist()
+        sorting = np.frombuffer(self.content.read(start, count * layout.SORTING_SIZE), "<u4").tolist()
         if sorting and max(sorting) >= self.column_count:
             raise damaged(self.name, "SORTING_COLUMNS", start, f"{max(sorting)} is no column of {self.column_count}")
         return tuple(sorting)
@@ -188,18 +199,20 @@ class Sidecar:
         if not self.header.names_offset <= offset <= offset + length <= self.footer.offset:
             raise self._bad_name(position, offset, f"of {length} bytes is not between header and footer")
         try:
-            return str(memoryview(self.buffer)[offset : offset + length], "utf-8")
+            return str(self.content.read(offset, length), "utf-8")
         except UnicodeDecodeError as error:
             raise self._bad_name(position, offset, "is not UTF-8") from error
 
     def column_position(self, name: str) -> int:
         """The position of the first column of this name."""
-        position = self._search_name(name.encode())
-        if position is None:
-            position = self._positions.get(name)
-        if position is None:
+        positions = self.column_positions(name)
+        if not positions:
             raise NotFound(f"{self.name}: no column {name!r}; `names` lists the columns")
-        return position
+        return positions[0]
+
+    def column_positions(self, name: str) -> list[int]:
+        """The positions of all columns of this name: the leaves of a nested column share one."""
+        return self._hashed_positions(name.encode()) or self._positions.get(name, [])
 
     def column(self, column: int | str, row_groups: NDArray[np.int64] | None = None) -> ColumnChunks:
         """One column over all row groups, or over those at the given positions."""
@@ -210,14 +223,16 @@ class Sidecar:
         """The fields of one column's `DESCRIPTOR`."""
         if not 0 <= position < self.column_count:
             raise InvalidInput(f"{self.name}: no column at position {position}; there are {self.column_count}")
-        return layout.DESCRIPTOR_STRUCT.unpack_from(self.buffer, self._descriptor_offset(position))
+        place = self._descriptor_offset(position)
+        return layout.DESCRIPTOR_STRUCT.unpack(self.content.read(place, layout.DESCRIPTOR_SIZE))
 
     def order(self, position: int) -> Order:
         """How the bounds of a column compare."""
-        fields, place = self.descriptor(position), self.header_sections.windrow
+        place = self.header_sections.windrow
         if place is None:
+            fields = self.descriptor(position)
             return order_of(fields[2], fields[6])
-        code = self.buffer[place[0] + position]
+        (code,) = self.content.read(place[0] + position, layout.ORDER_SIZE)
         if code > layout.LAST_ORDER:
             raise damaged(self.name, f"order of column {position}", place[0] + position, f"{code} is no known one")
         return Order(code)
@@ -245,30 +260,40 @@ class Sidecar:
 
     @property
     def bounds_by_column(self) -> NDArray[np.uint64] | None:
-        """By column and row group, the `BOUND_WORDS` of every chunk; wide files of ours have it.
-
-        With it the bounds of a column are in one place instead of on a page of memory for each row group.
-        """
-        # A copy that was narrowed to fewer row groups has another shape.
-        if not layout.is_wide(self.column_count, self.row_group_count) or len(self.entries) != self.row_group_count:
-            return None
-        section = structure.snapshot_section(self.buffer, self.footer, self.name)
-        if section is None:
-            return None
-        (first,) = layout.U32.unpack_from(self.buffer, section[0])
-        if not first:
+        """By column and row group, the `BOUND_WORDS` of every chunk; wide files of ours have it."""
+        if not self._bounds_offset:
             return None
         shape = (self.column_count, self.row_group_count, len(layout.BOUND_WORDS))
-        size = prod(shape)
-        if first * layout.WORD < self.header.names_offset or first + size > len(self.words):
-            problem = f"{size} words from {first} on are not between header and footer"
+        first = self._bounds_offset // layout.WORD
+        return self.words[first : first + prod(shape)].reshape(shape)
+
+    def column_bounds(self, position: int) -> NDArray[np.uint64] | None:
+        """One column of `bounds_by_column`: all its bounds in one place, not one for each row group."""
+        if not self._bounds_offset:
+            return None
+        size = self.row_group_count * _BOUND_BYTES
+        bounds = np.frombuffer(self.content.read(self._bounds_offset + position * size, size), "<u8")
+        return bounds.reshape(-1, len(layout.BOUND_WORDS))
+
+    @cached_property
+    def _bounds_offset(self) -> int:
+        if not layout.is_wide(self.column_count, self.row_group_count):
+            return 0
+        section = structure.snapshot_section(self.content, self.footer, self.name)
+        if section is None:
+            return 0
+        (word,) = layout.U32.unpack(self.content.read(section[0], layout.U32.size))
+        offset: int = word * layout.WORD
+        size = self.column_count * self.row_group_count * _BOUND_BYTES
+        if word and not self.header.names_offset <= offset <= self.footer.offset - size:
+            problem = f"{size} bytes from {offset} on are not between header and footer"
             raise damaged(self.name, "bounds by column", section[0], problem)
-        return self.words[first : first + size].reshape(shape)
+        return offset
 
     def out_of_line(self, row_group: int, offset: int, length: int) -> bytes:
         """Bytes of a block's out-of-line region; none where they would be outside of the blocks."""
         start = int(self.entries[row_group]) * layout.WORD + self.header.block_size + offset
-        return bytes(self.buffer[start : start + length]) if start + length <= self.footer.offset else b""
+        return bytes(self.content.read(start, length)) if start + length <= self.footer.offset else b""
 
     def bloom(self, row_group: int, column: int) -> memoryview | None:
         """The bitset of a bloom filter that is kept in the sidecar."""
@@ -306,15 +331,14 @@ class Sidecar:
     def header_sections(self) -> HeaderSections:
         """What the header's feature flags announce."""
         limit = self.footer.offset
-        return structure.read_header_sections(self.buffer, self.header, self._names_end, limit, self.name)
+        return structure.read_header_sections(self.content, self.header, self._names_end(), limit, self.name)
 
     @cached_property
     def footer_sections(self) -> FooterSections:
         """What feature flags announce in the footer."""
         count = len(self.bloom_columns)
-        return structure.read_footer_sections(self.buffer, self.header, self.footer, count, self.name)
+        return structure.read_footer_sections(self.content, self.header, self.footer, count, self.name)
 
-    @cached_property
     def _names_end(self) -> int:
         if not self.column_count:
             return self.header.names_offset
@@ -350,46 +374,31 @@ class Sidecar:
         return layout.HEADER_SIZE + position * layout.DESCRIPTOR_SIZE
 
     def _name_place(self, position: int) -> tuple[int, int]:
-        place: tuple[int, int] = layout.NAME_PLACE.unpack_from(self.buffer, self._descriptor_offset(position))
+        raw = self.content.read(self._descriptor_offset(position), layout.NAME_PLACE.size)
+        place: tuple[int, int] = layout.NAME_PLACE.unpack(raw)
         return place
 
     @cached_property
-    def _positions(self) -> dict[str, int]:
-        return {name: i for i, name in reversed(list(enumerate(self.names)))}
+    def _positions(self) -> dict[str, list[int]]:
+        positions: dict[str, list[int]] = {}
+        for position, name in enumerate(self.names):
+            positions.setdefault(name, []).append(position)
+        return positions
 
-    def _search_name(self, wanted: bytes) -> int | None:
-        """Find a column without making an object of any other name; what is not found here may still be there."""
-        if not wanted or not self.column_count or "_positions" in self.__dict__:
-            return None
-        section = self.header_sections.windrow if self.column_count > _FEW_COLUMNS else None
+    def _hashed_positions(self, wanted: bytes) -> list[int]:
+        """Find columns without looking at any other name; what is not found here may still be there."""
+        section = self.header_sections.windrow
         if section is None:
-            return self._search_bytes(wanted)
-        return self._search_hashes(wanted, section[0] + self.column_count * layout.ORDER_SIZE)
+            return []
+        start = section[0] + self.column_count * layout.ORDER_SIZE
+        hashes = np.frombuffer(self.content.read(start, self.column_count * layout.NAME_HASH_SIZE), "<u4")
+        hits = (hashes == zlib.crc32(wanted)).nonzero()[0].tolist()
+        return [position for position in hits if self._has_name(position, wanted)]
 
-    def _search_hashes(self, wanted: bytes, start: int) -> int | None:
-        hashes = np.frombuffer(self.buffer, "<u4", self.column_count, start)
-        for position in np.flatnonzero(hashes == zlib.crc32(wanted)).tolist():
-            offset, length = self._name_place(position)
-            if self.buffer[offset : offset + length] == wanted:
-                return int(position)
-        return None
-
-    def _search_bytes(self, wanted: bytes) -> int | None:
-        """Search the names, which lie one after the other in column order, for the bytes of one.
-
-        A short name may hide in many others; after a few of those the table of all names is the better way.
-        """
-        start, columns = self.header.names_offset, range(self.column_count)
-        for _ in range(_FALSE_HITS):
-            hit = self.buffer.find(wanted, start, self._names_end)
-            if hit < 0:
-                return None
-            # Of columns with an empty name only the last one of those at this offset can have a length.
-            position = bisect_left(columns, (hit, len(wanted)), key=self._name_place)
-            if position < self.column_count and self._name_place(position) == (hit, len(wanted)):
-                return position
-            start = hit + 1
-        return None
+    def _has_name(self, position: int, wanted: bytes) -> bool:
+        offset, length = self._name_place(position)
+        fits = length == len(wanted) and offset + length <= self.footer.offset
+        return fits and self.content.read(offset, length) == wanted
 
     def _bloom_slot(self, row_group: int, column: int) -> Any:
         if not 0 <= row_group < self.row_group_count:
@@ -402,31 +411,3 @@ class Sidecar:
 
 def _known(value: int) -> int | None:
     return None if value == layout.NONE else value
-
-
-def _load(path: str) -> Buffer:
-    try:
-        descriptor = os.open(path, os.O_RDONLY)
-    except FileNotFoundError as error:
-        raise NotFound(f"{path}: no such sidecar; build it from its Parquet file") from error
-    except OSError as error:
-        raise StorageError(f"{path}: cannot be opened: {error.strerror}; check the path and its permissions") from error
-    try:
-        return _read_or_map(descriptor, path)
-    except OSError as error:
-        raise StorageError(f"{path}: cannot be read: {error.strerror}; check that it is a file") from error
-    finally:
-        os.close(descriptor)
-
-
-def _read_or_map(descriptor: int, path: str) -> Buffer:
-    length = os.fstat(descriptor).st_size
-    if length <= READ_WHOLE:
-        return os.pread(descriptor, READ_WHOLE, 0)
-    (committed,) = layout.U64.unpack(os.pread(descriptor, layout.WORD, 0))
-    # The file's length is no commit boundary, but mapping past it would kill the process at the first touch.
-    if committed > length:
-        raise damaged(path, "PARQUET_META_FILE_SIZE", 0, f"{committed} bytes are committed, the file has {length}")
-    if committed <= READ_WHOLE:
-        return os.pread(descriptor, READ_WHOLE, 0)
-    return mmap.mmap(descriptor, committed, access=mmap.ACCESS_READ)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -11,10 +10,8 @@ from numpy.typing import NDArray
 
 from windrow.errors import Damaged, Incompatible, NotFound
 from windrow.sidecar import layout
+from windrow.sidecar.content import Content
 from windrow.sidecar.layout import Feature, FooterFeature
-
-Buffer = bytes | bytearray | mmap.mmap
-"""Bytes of a sidecar: read whole, or mapped."""
 
 
 def damaged(name: str, field: str, offset: int, problem: str) -> Damaged:
@@ -97,18 +94,18 @@ _NO_SECTIONS = HeaderSections(np.empty(0, "<u4"), layout.NONE, None)
 _SECTIONED = Feature.BLOOM_FILTERS | Feature.SQUASH_TRACKER | Feature.WINDROW_SCHEMA
 
 
-def read_header(buffer: Buffer, name: str) -> Header:
+def read_header(content: Content, name: str) -> Header:
     """The fixed part of the header, checked; the committed size is the only boundary that later reads may use."""
-    if len(buffer) < layout.HEADER_SIZE:
-        raise damaged(name, "header", 0, f"the file has {len(buffer)} bytes, a header has {layout.HEADER_SIZE}")
-    fields = layout.HEADER_STRUCT.unpack_from(buffer)
+    if content.size < layout.HEADER_SIZE:
+        raise damaged(name, "header", 0, f"the file has {content.size} bytes, a header has {layout.HEADER_SIZE}")
+    fields = layout.HEADER_STRUCT.unpack(content.read(0, layout.HEADER_SIZE))
     sorting_offset = layout.HEADER_SIZE + fields[4] * layout.DESCRIPTOR_SIZE
     names_offset = sorting_offset + fields[3] * layout.SORTING_SIZE
     block_size = layout.ROWS_SIZE + fields[4] * layout.CHUNK_SIZE
     header = Header._make((*fields, sorting_offset, names_offset, block_size))
     _refuse_required(header.feature_flags, name, "FEATURE_FLAGS", 8)
-    if not layout.SMALLEST_FILE <= header.committed_size <= len(buffer):
-        problem = f"{header.committed_size} bytes are committed, the file has {len(buffer)}"
+    if not layout.SMALLEST_FILE <= header.committed_size <= content.size:
+        problem = f"{header.committed_size} bytes are committed, the file has {content.size}"
         raise damaged(name, "PARQUET_META_FILE_SIZE", 0, problem)
     _check_header(header, name)
     return header
@@ -136,11 +133,11 @@ def _refuse_required(flags: int, name: str, field: str, offset: int) -> None:
         raise Incompatible(f"{problem}; read it with a newer Windrow, or rebuild the sidecar from its Parquet file")
 
 
-def footer_chain(buffer: Buffer, header: Header, name: str) -> Iterator[Footer]:
+def footer_chain(content: Content, header: Header, name: str) -> Iterator[Footer]:
     """All footers, the newest one first."""
     size = header.committed_size
     for _ in range(layout.LONGEST_CHAIN):
-        footer = _footer_at(buffer, size, header, name)
+        footer = _footer_at(content, size, header, name)
         yield footer
         if footer.previous_size == 0:
             return
@@ -151,30 +148,30 @@ def footer_chain(buffer: Buffer, header: Header, name: str) -> Iterator[Footer]:
     raise damaged(name, "PREV_PARQUET_META_FILE_SIZE", size, f"more than {layout.LONGEST_CHAIN} footers in the chain")
 
 
-def _footer_at(buffer: Buffer, size: int, header: Header, name: str) -> Footer:
+def _footer_at(content: Content, size: int, header: Header, name: str) -> Footer:
     trailer = size - layout.TRAILER_SIZE
     if size < layout.SMALLEST_FILE:
         problem = f"a snapshot of {size} bytes, the smallest one has {layout.SMALLEST_FILE}"
         raise damaged(name, "PREV_PARQUET_META_FILE_SIZE", max(trailer, 0), problem)
-    (length,) = layout.U32.unpack_from(buffer, trailer)
+    (length,) = layout.U32.unpack(content.read(trailer, layout.U32.size))
     offset = trailer - length
     if length < layout.SMALLEST_FOOTER or offset < header.names_offset:
         problem = f"a footer of {length} bytes does not fit between header and trailer"
         raise damaged(name, "FOOTER_LENGTH", trailer, problem)
-    footer = Footer(offset, length, size, *layout.FOOTER_STRUCT.unpack_from(buffer, offset))
+    footer = Footer(offset, length, size, *layout.FOOTER_STRUCT.unpack(content.read(offset, layout.FOOTER_SIZE)))
     if footer.parquet_size >= 2**64:
         raise damaged(name, "PARQUET_FOOTER_OFFSET", offset, "the size of the Parquet file is beyond 64 bits")
     return footer
 
 
-def choose_footer(buffer: Buffer, header: Header, name: str, parquet_size: int | None) -> Footer:
+def choose_footer(content: Content, header: Header, name: str, parquet_size: int | None) -> Footer:
     """The latest footer, or the one that describes a Parquet file of `parquet_size` bytes; its own fields are checked.
 
     Footers on the way are not judged: a newer one with unknown required features does not hide an older one.
     """
-    footer = _footer_at(buffer, header.committed_size, header, name)
+    footer = _footer_at(content, header.committed_size, header, name)
     if parquet_size is not None and footer.parquet_size != parquet_size:
-        footer = _older_footer(buffer, header, name, parquet_size)
+        footer = _older_footer(content, header, name, parquet_size)
     check_footer(footer, name)
     return footer
 
@@ -187,8 +184,8 @@ def check_footer(footer: Footer, name: str) -> None:
         raise damaged(name, "ROW_GROUP_COUNT", footer.offset + 12, problem)
 
 
-def _older_footer(buffer: Buffer, header: Header, name: str, parquet_size: int) -> Footer:
-    for footer in footer_chain(buffer, header, name):
+def _older_footer(content: Content, header: Header, name: str, parquet_size: int) -> Footer:
+    for footer in footer_chain(content, header, name):
         if footer.parquet_size == parquet_size:
             return footer
     problem = f"{name}: no footer describes a Parquet file of {parquet_size} bytes"
@@ -212,24 +209,24 @@ def check_blocks(entries: NDArray[np.int64], header: Header, footer: Footer, nam
         raise damaged(name, f"BLOCK_OFFSET of row group {bad}", place, problem)
 
 
-def read_header_sections(buffer: Buffer, header: Header, names_end: int, limit: int, name: str) -> HeaderSections:
+def read_header_sections(content: Content, header: Header, names_end: int, limit: int, name: str) -> HeaderSections:
     """The sections after the names; they end before `limit`."""
     flags, position = header.feature_flags, names_end
     bloom_columns, squash_tracker, _ = _NO_SECTIONS
     if not flags & _SECTIONED:
         return _NO_SECTIONS
     if flags & Feature.BLOOM_FILTERS:
-        bloom_columns = _bloom_columns(buffer, header, position, limit, name)
+        bloom_columns = _bloom_columns(content, header, position, limit, name)
         position += layout.U32.size * (1 + len(bloom_columns))
     if flags & Feature.SQUASH_TRACKER:
         _need(position, layout.I64.size, limit, "SQUASH_TRACKER", name)
-        (squash_tracker,) = layout.I64.unpack_from(buffer, position)
+        (squash_tracker,) = layout.I64.unpack(content.read(position, layout.I64.size))
         position += layout.I64.size
     windrow = None
     # Sections are in bit order: behind one of unknown length ours cannot be found, and is then left unused.
     if flags & Feature.WINDROW_SCHEMA and not unknown_features(header, None):
         _need(position, layout.U32.size, limit, "WINDROW_SCHEMA", name)
-        (length,) = layout.U32.unpack_from(buffer, position)
+        (length,) = layout.U32.unpack(content.read(position, layout.U32.size))
         position += layout.U32.size
         facts = header.column_count * (layout.ORDER_SIZE + layout.NAME_HASH_SIZE)
         _need(position, max(length, facts), limit, "WINDROW_SCHEMA", name)
@@ -237,21 +234,21 @@ def read_header_sections(buffer: Buffer, header: Header, names_end: int, limit: 
     return HeaderSections(bloom_columns, squash_tracker, windrow)
 
 
-def _bloom_columns(buffer: Buffer, header: Header, position: int, limit: int, name: str) -> NDArray[np.uint32]:
+def _bloom_columns(content: Content, header: Header, position: int, limit: int, name: str) -> NDArray[np.uint32]:
     _need(position, layout.U32.size, limit, "BLOOM_COL_COUNT", name)
-    (count,) = layout.U32.unpack_from(buffer, position)
+    (count,) = layout.U32.unpack(content.read(position, layout.U32.size))
     if not 0 < count <= header.column_count:
         raise damaged(name, "BLOOM_COL_COUNT", position, f"{count} bloom columns of {header.column_count} columns")
     position += layout.U32.size
     _need(position, count * layout.U32.size, limit, "BLOOM_FILTER_COLUMNS", name)
-    columns = np.frombuffer(buffer, "<u4", count, position)
+    columns = np.frombuffer(content.read(position, count * layout.U32.size), "<u4")
     if int(columns[-1]) >= header.column_count or (columns[1:] <= columns[:-1]).any():
         raise damaged(name, "BLOOM_FILTER_COLUMNS", position, "not ascending column positions without repetition")
     return columns
 
 
 def read_footer_sections(
-    buffer: Buffer, header: Header, footer: Footer, bloom_column_count: int, name: str
+    content: Content, header: Header, footer: Footer, bloom_column_count: int, name: str
 ) -> FooterSections:
     """The sections between the row group entries and the CRC."""
     flags, limit = footer.feature_flags, footer.crc_offset
@@ -262,12 +259,12 @@ def read_footer_sections(
     seq_txn = layout.NONE
     if flags & FooterFeature.SEQ_TXN:
         _need(position, layout.I64.size, limit, "SEQ_TXN", name)
-        (seq_txn,) = layout.I64.unpack_from(buffer, position)
+        (seq_txn,) = layout.I64.unpack(content.read(position, layout.I64.size))
         position += layout.I64.size
     scratchpad: tuple[tuple[int, bytes], ...] = ()
     if flags & FooterFeature.SCRATCHPAD:
-        scratchpad, position = _scratchpad(buffer, position, limit, name)
-    windrow = snapshot_section(buffer, footer, name)
+        scratchpad, position = _scratchpad(content, position, limit, name)
+    windrow = snapshot_section(content, footer, name)
     end = limit if windrow is None else windrow[0]
     if position > end:
         raise damaged(name, "WINDROW_SNAPSHOT", end, "the section begins inside of another one")
@@ -289,10 +286,10 @@ def unknown_features(header: Header, footer: Footer | None) -> int:
     return unknown
 
 
-def _scratchpad(buffer: Buffer, start: int, limit: int, name: str) -> tuple[tuple[tuple[int, bytes], ...], int]:
+def _scratchpad(content: Content, start: int, limit: int, name: str) -> tuple[tuple[tuple[int, bytes], ...], int]:
     field = "SCRATCHPAD"
     _need(start, layout.U32.size, limit, field, name)
-    (count,) = layout.U32.unpack_from(buffer, start)
+    (count,) = layout.U32.unpack(content.read(start, layout.U32.size))
     if count == 0:
         raise damaged(name, field, start, "the section is announced but has no entries")
     limit = min(limit, start + layout.LARGEST_SCRATCHPAD)
@@ -300,15 +297,15 @@ def _scratchpad(buffer: Buffer, start: int, limit: int, name: str) -> tuple[tupl
     entries = []
     for _ in range(count):
         _need(position, layout.U32_PAIR.size, limit, field, name)
-        code, length = layout.U32_PAIR.unpack_from(buffer, position)
+        code, length = layout.U32_PAIR.unpack(content.read(position, layout.U32_PAIR.size))
         position += layout.U32_PAIR.size
         _need(position, length, limit, field, name)
-        entries.append((code, bytes(buffer[position : position + length])))
+        entries.append((code, bytes(content.read(position, length))))
         position += length
     return tuple(entries), position
 
 
-def snapshot_section(buffer: Buffer, footer: Footer, name: str) -> tuple[int, int] | None:
+def snapshot_section(content: Content, footer: Footer, name: str) -> tuple[int, int] | None:
     """The byte range of our own section of a footer: the place of the bounds by column, then entries.
 
     It is the section of the highest optional bit, so it is found from the end, behind any that are unknown.
@@ -317,7 +314,7 @@ def snapshot_section(buffer: Buffer, footer: Footer, name: str) -> tuple[int, in
         return None
     end = footer.crc_offset - layout.U32.size
     if end >= footer.sections_offset:
-        (length,) = layout.U32.unpack_from(buffer, end)
+        (length,) = layout.U32.unpack(content.read(end, layout.U32.size))
         if layout.U32.size <= length <= end - footer.sections_offset:
             return end - length, end
     raise damaged(name, "WINDROW_SNAPSHOT", max(end, footer.sections_offset), "the section does not fit before the CRC")

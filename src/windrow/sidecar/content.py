@@ -1,0 +1,90 @@
+"""The bytes of a sidecar: held in memory, or in an open file of which only what is asked for is read."""
+
+from __future__ import annotations
+
+import mmap
+import os
+
+from windrow.errors import Damaged, NotFound, StorageError
+
+Buffer = bytes | bytearray | mmap.mmap
+"""All bytes of a sidecar: read whole, or mapped."""
+
+READ_WHOLE = 1 << 16
+"""Files up to this size are read at once: the few reads of one question would cost more."""
+
+
+class Held:
+    """Bytes in memory."""
+
+    __slots__ = ("buffer", "size")
+
+    def __init__(self, buffer: Buffer) -> None:
+        self.buffer = buffer
+        self.size = len(buffer)
+
+    def read(self, start: int, length: int) -> bytes | bytearray:
+        """Bytes at a place that was checked to be inside of `size`."""
+        return self.buffer[start : start + length]
+
+
+class OpenFile:
+    """A file that is too large to be read for one question.
+
+    A mapping would cost a page fault for every place that is touched, and more to be undone, so it is made only when
+    somebody wants all bytes. The descriptor keeps the file as it was opened, whatever its path names later.
+    """
+
+    __slots__ = ("_descriptor", "_mapping", "path", "size")
+
+    def __init__(self, descriptor: int, path: str, size: int) -> None:
+        self.path = path
+        self.size = size
+        self._descriptor = descriptor
+        self._mapping: mmap.mmap | None = None
+
+    def __del__(self) -> None:
+        os.close(self._descriptor)
+
+    def read(self, start: int, length: int) -> bytes:
+        """Bytes at a place that was checked to be inside of `size`."""
+        if self._mapping is not None:
+            return self._mapping[start : start + length]
+        data = os.pread(self._descriptor, length, start)
+        if len(data) != length:
+            problem = f"the file ends at byte {start + len(data)}, it had {self.size} when it was opened"
+            raise Damaged(f"{self.path}: {problem}; rebuild the sidecar from its Parquet file")
+        return data
+
+    @property
+    def buffer(self) -> Buffer:
+        """All bytes, mapped."""
+        if self._mapping is None:
+            # Mapping past the end would kill the process at the first touch, so the length is looked at again.
+            if os.fstat(self._descriptor).st_size < self.size:
+                self.read(self.size - 1, 1)
+            self._mapping = mmap.mmap(self._descriptor, self.size, access=mmap.ACCESS_READ)
+        return self._mapping
+
+
+Content = Held | OpenFile
+
+
+def open_content(path: str) -> Content:
+    """The bytes of a local file."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError as error:
+        raise NotFound(f"{path}: no such sidecar; build it from its Parquet file") from error
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be opened: {error.strerror}; check the path and its permissions") from error
+    try:
+        size = os.fstat(descriptor).st_size
+        if size > READ_WHOLE:
+            return OpenFile(descriptor, path, size)
+        data = os.pread(descriptor, READ_WHOLE, 0)
+    except OSError as error:
+        os.close(descriptor)
+        raise StorageError(f"{path}: cannot be read: {error.strerror}; check that it is a file") from error
+    os.close(descriptor)
+    return Held(data)
