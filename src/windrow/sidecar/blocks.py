@@ -206,4 +206,5 @@ def _put(data: NDArray[np.uint8], start: int, content: bytes) -> None:
 
 
 def _put_records(data: NDArray[np.uint8], start: int, records: NDArray[np.void]) -> None:
-    data[start : start + records.nbytes].view(records.dtype)[:] = records
+    # As bytes, for records would be copied field by field.
+    data[start : start + records.nbytes] = np.ascontiguousarray(records).view(np.uint8)

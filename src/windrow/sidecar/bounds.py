@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -56,7 +57,19 @@ def _refuse_too_long(spans: Spans, slot: str) -> None:
 
 def _inline(heap: bytes, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.uint64]:
     """The slots of short bounds: their bytes, then zeros."""
-    padded = heap + bytes(layout.LONGEST_INLINE)
-    # A word at every byte, so that one lookup takes all bytes of a slot.
-    words: NDArray[np.uint64] = np.ndarray(len(heap) + 1, "<u8", padded, strides=(1,))
-    return words[starts] & _LOW_BYTES[lengths]
+    if len(heap) < layout.WORD:
+        heap = heap + bytes(layout.WORD)
+    last = len(heap) - layout.WORD
+    # A word at every byte, so that one lookup takes all bytes of a slot; the last ones begin inside of the last word.
+    words: NDArray[np.uint64] = np.ndarray(last + 1, "<u8", heap, strides=(1,))
+    beyond = np.maximum(starts - last, 0)
+    found = words[starts - beyond] >> (beyond * 8).astype(np.uint64) if beyond.any() else words[starts]
+    return found & _LOW_BYTES[lengths]
+
+
+def joined(parts: Sequence[LongBounds]) -> LongBounds | None:
+    """The bounds of row groups after each other, all out of one heap; None where none is long."""
+    if not any(part.lengths.any() for part in parts):
+        return None
+    starts, lengths = (np.concatenate(arrays) for arrays in zip(*((p.starts, p.lengths) for p in parts), strict=True))
+    return LongBounds(parts[0].heap, starts, lengths)

@@ -6,8 +6,9 @@ for, goes into our own sections; `extensions=False` leaves them out and gives th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from windrow.parquet.footer import ParquetFooter, SortingColumn
 from windrow.parquet.schema import Leaf, PhysicalType, Repetition
 from windrow.sidecar import layout, types
 from windrow.sidecar.blocks import RowGroups
-from windrow.sidecar.bounds import Spans, place_bounds
+from windrow.sidecar.bounds import LongBounds, Spans, joined, place_bounds
 from windrow.sidecar.extensions import schema_section, snapshot_entries
 from windrow.sidecar.granules import GranuleIndex, encode_granules
 from windrow.sidecar.layout import ColumnFlag, Encoding, Order, PageFlag, StatFlag
@@ -46,6 +47,11 @@ PAGE_FLAGS = (
     (parquet.UNKNOWN_ENCODING, PageFlag.UNKNOWN_ENCODING),
 )
 """What is known of a chunk in a Parquet footer, and the bit of a `PAGES` record for it."""
+_COUNTS = (
+    ("null_count", parquet.HAS_NULL_COUNT, StatFlag.NULL_COUNT_PRESENT),
+    ("distinct_count", parquet.HAS_DISTINCT_COUNT, StatFlag.DISTINCT_COUNT_PRESENT),
+)
+_CHUNKS_AT_ONCE = 4096
 _TYPE_DEFINED_ORDER = 1
 _TOTAL_FLOAT_ORDER = 2
 
@@ -121,28 +127,50 @@ def describe_columns(source: Source, notes: Notes | None, *, extensions: bool = 
 def describe_row_groups(source: Source, *, extensions: bool = True) -> RowGroups:
     """The blocks of the sidecar."""
     footer, stored = source.footer, source.footer.chunks
-    if (stored["flags"] & parquet.HAS_FILE_PATH).any():
-        raise Incompatible(f"{source.name}: chunks are in other files; merge them into one Parquet file first")
     chunks = np.zeros(stored.shape, layout.CHUNK)
-    chunks["codec"] = _codecs(stored, source.name)
+    pages = np.zeros(stored.shape, layout.PAGES) if extensions else None
+    long_bounds = []
+    for part in _parts(*stored.shape):
+        long_bounds.append(_describe_chunks(chunks[part], stored[part], footer.metadata, source.name))
+        if pages is not None:
+            _describe_pages(pages[part], stored[part])
+    return RowGroups(
+        rows=np.maximum(footer.row_group_rows, 0).astype("<u8"),
+        chunks=chunks,
+        long_bounds=joined(long_bounds),
+        blooms=_blooms(source),
+        pages=pages,
+        granules=_encoded(source.granules) if extensions else None,
+    )
+
+
+def _parts(groups: int, columns: int) -> Iterator[slice]:
+    """Row groups whose records stay in the processor's cache while their fields are taken one after the other."""
+    step = max(_CHUNKS_AT_ONCE // max(columns, 1), 1)
+    return (slice(start, start + step) for start in range(0, groups, step))
+
+
+def _describe_chunks(chunks: NDArray[np.void], stored: NDArray[np.void], metadata: bytes, name: str) -> LongBounds:
+    flags = stored["flags"].copy()
+    if (flags & parquet.HAS_FILE_PATH).any():
+        raise Incompatible(f"{name}: chunks are in other files; merge them into one Parquet file first")
+    chunks["codec"] = _codecs(stored, name)
     chunks["encodings"] = _mapped(stored["encodings"], [(1 << theirs, ours) for theirs, ours in _ENCODINGS])
-    has_dictionary = (stored["flags"] & parquet.HAS_DICTIONARY_OFFSET) != 0
+    has_dictionary = (flags & parquet.HAS_DICTIONARY_OFFSET) != 0
     starts = np.where(has_dictionary, stored["dictionary_page_offset"], stored["data_page_offset"])
     chunks["byte_range_start"] = np.maximum(starts, 0)
     chunks["num_values"] = np.maximum(stored["num_values"], 0)
     chunks["total_compressed"] = np.maximum(stored["total_compressed_size"], 0)
-    _take_count(chunks, stored, "null_count", parquet.HAS_NULL_COUNT, StatFlag.NULL_COUNT_PRESENT)
-    _take_count(chunks, stored, "distinct_count", parquet.HAS_DISTINCT_COUNT, StatFlag.DISTINCT_COUNT_PRESENT)
-    minimum = _spans(stored, "min", parquet.HAS_MIN_VALUE, parquet.MIN_EXACT_FALSE)
-    maximum = _spans(stored, "max", parquet.HAS_MAX_VALUE, parquet.MAX_EXACT_FALSE)
-    return RowGroups(
-        rows=np.maximum(footer.row_group_rows, 0).astype("<u8"),
-        chunks=chunks,
-        long_bounds=place_bounds(chunks, footer.metadata, minimum, maximum),
-        blooms=_blooms(source),
-        pages=_pages(stored) if extensions else None,
-        granules=_encoded(source.granules) if extensions else None,
-    )
+    counts = np.zeros(stored.shape, np.uint8)
+    for field, theirs, ours in _COUNTS:
+        # A negative count says nothing; as 0 it would claim that there are no nulls, and prune by that.
+        known = ((flags & theirs) != 0) & (stored[field] >= 0)
+        chunks[field] = np.where(known, stored[field], 0)
+        counts |= known * np.uint8(ours)
+    chunks["stat_flags"] = counts
+    minimum = _spans(stored, flags, "min", parquet.HAS_MIN_VALUE, parquet.MIN_EXACT_FALSE)
+    maximum = _spans(stored, flags, "max", parquet.HAS_MAX_VALUE, parquet.MAX_EXACT_FALSE)
+    return place_bounds(chunks, metadata, minimum, maximum)
 
 
 def _encoded(granules: Sequence[GranuleIndex | None] | None) -> list[bytes | None] | None:
@@ -214,17 +242,12 @@ def _codecs(stored: NDArray[np.void], name: str) -> NDArray[np.int32]:
     return codecs
 
 
-def _take_count(chunks: NDArray[np.void], stored: NDArray[np.void], field: str, theirs: int, ours: int) -> None:
-    # A negative count says nothing; as 0 it would claim that there are no nulls, and prune by that.
-    known = ((stored["flags"] & theirs) != 0) & (stored[field] >= 0)
-    chunks[field] = np.where(known, stored[field], 0)
-    chunks["stat_flags"] |= (known * ours).astype(np.uint8)
-
-
-def _spans(stored: NDArray[np.void], side: str, present: int, inexact: int) -> Spans:
+def _spans(
+    stored: NDArray[np.void], flags: NDArray[np.uint32], side: Literal["min", "max"], present: int, inexact: int
+) -> Spans:
     lengths = stored[f"{side}_length"]
-    kept = ((stored["flags"] & present) != 0) & (lengths <= layout.LONGEST_BOUND)
-    return Spans(stored[f"{side}_offset"], np.where(kept, lengths, 0), (stored["flags"] & inexact) == 0)
+    kept = ((flags & present) != 0) & (lengths <= layout.LONGEST_BOUND)
+    return Spans(stored[f"{side}_offset"], np.where(kept, lengths, 0), (flags & inexact) == 0)
 
 
 def _mapped(flags: NDArray[np.uint32], bits: Sequence[tuple[int, int]]) -> NDArray[np.uint8]:
@@ -241,8 +264,7 @@ def _mapped_flag(flag: int, bits: Sequence[tuple[int, int]]) -> int:
     return sum({ours for theirs, ours in bits if flag & theirs})
 
 
-def _pages(stored: NDArray[np.void]) -> NDArray[np.void]:
-    pages = np.zeros(stored.shape, layout.PAGES)
+def _describe_pages(pages: NDArray[np.void], stored: NDArray[np.void]) -> None:
     pages["data_page_offset"] = stored["data_page_offset"]
     pages["uncompressed_size"] = stored["total_uncompressed_size"]
     for part in ("offset_index", "column_index", "bloom"):
@@ -250,7 +272,6 @@ def _pages(stored: NDArray[np.void]) -> NDArray[np.void]:
         pages[f"{part}_length"] = np.clip(stored[f"{part}_length"], 0, 2**31 - 1)
     pages["encodings"] = stored["encodings"]
     pages["flags"] = _mapped(stored["flags"], PAGE_FLAGS)
-    return pages
 
 
 def _blooms(source: Source) -> dict[tuple[int, int], bytes]:

@@ -1,0 +1,36 @@
+"""Bounds of up to 8 bytes are in their slot, wherever in the heap they come from; longer ones are out of line."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windrow.sidecar import layout
+from windrow.sidecar.bounds import Spans, joined, place_bounds
+
+HEAPS = st.binary(min_size=1, max_size=40)
+
+
+@given(st.data(), HEAPS)
+def test_slots_and_references_give_back_the_bytes(data: st.DataObject, heap: bytes) -> None:
+    places = st.integers(0, len(heap)).flatmap(
+        lambda start: st.tuples(st.just(start), st.integers(0, len(heap) - start))
+    )
+    pairs = data.draw(st.lists(places, min_size=1, max_size=12))
+    starts, lengths = (np.array(side, np.int64)[:, None] for side in zip(*pairs, strict=True))
+    spans = Spans(starts, lengths, np.ones(starts.shape, bool))
+    chunks = np.zeros(starts.shape, layout.CHUNK)
+    long = place_bounds(chunks, heap, spans, spans)
+    for group, (start, length) in enumerate(pairs):
+        wanted = heap[start : start + length]
+        if length > layout.LONGEST_INLINE:
+            assert (long.starts[group, 0, 0], long.lengths[group, 0, 0]) == (start, length)
+        else:
+            assert long.lengths[group, 0].tolist() == [0, 0]
+            assert (
+                chunks["min_stat"][group, 0].tobytes()
+                == chunks["max_stat"][group, 0].tobytes()
+                == wanted.ljust(8, b"\0")
+            )
+    assert (joined([long]) is None) == all(length <= layout.LONGEST_INLINE for _, length in pairs)
