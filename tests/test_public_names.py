@@ -30,6 +30,7 @@ def test_the_errors_are_these():
         "MissingDependency",
         "NotFound",
         "Outcome",
+        "Replaced",
         "SnapshotExpired",
         "SortSchemaError",
         "StorageError",

@@ -13,6 +13,7 @@ One class per different reaction of the caller; the message is for people and is
     ├── SnapshotExpired                                  the version is no longer readable; read a newer one
     ├── CommitUnknown                                    the answer was lost; read back by commit id
     ├── StorageError              (also OSError)         the store failed; `retryable` says if waiting helps
+    │   └── Replaced                                     an object is not the one that was planned with; plan again
     ├── MetastoreError                                   the database failed; `retryable` says if waiting helps
     ├── Incompatible                                     written by a newer version, or not ours at all
     ├── Damaged                                          bytes that are not what they claim to be
@@ -40,6 +41,7 @@ __all__ = [
     "MissingDependency",
     "NotFound",
     "Outcome",
+    "Replaced",
     "SnapshotExpired",
     "SortSchemaError",
     "StorageError",
@@ -126,6 +128,12 @@ class CommitUnknown(WindrowError):
 
 class StorageError(WindrowError, OSError):
     """The object store or the disk failed."""
+
+
+class Replaced(StorageError):
+    """An object was replaced since it was looked at; what is known of it is no longer true."""
+
+    retryable = True
 
 
 class MetastoreError(WindrowError):

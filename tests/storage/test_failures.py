@@ -7,6 +7,7 @@ import pytest
 from windrow.errors import NotFound, StorageError
 from windrow.storage import ByteRange, open_store
 from windrow.storage.failures import disk_failure
+from windrow.testing import Misbehaviour
 
 
 @pytest.mark.parametrize(
@@ -59,7 +60,7 @@ def test_status_of_a_remote_store(store, range_server, status, error, words, ret
 
 
 def test_a_connection_that_breaks_off(store, range_server):
-    range_server.objects["/lake/a"] = ConnectionAbortedError()
+    range_server.behave = lambda request: Misbehaviour.HANG_UP
     with pytest.raises(StorageError, match="try again later") as caught:
         store.get("a")
     assert caught.value.retryable
@@ -73,8 +74,7 @@ def test_nobody_listens():
 
 
 def test_a_store_that_does_not_answer_in_time(range_server):
-    # The listener accepts and stays silent: the server is not asked to take this connection up.
-    range_server.shutdown()
+    range_server.behave = lambda request: 0.5
     store = open_store(range_server.url, options={"max_retries": "0", "timeout": "100ms"})
     with pytest.raises(StorageError, match="try again later") as caught:
         store.get("a")

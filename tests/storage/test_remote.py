@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 import pytest
 from obstore.store import HTTPStore, LocalStore, MemoryStore
 
-from windrow.errors import InvalidInput, NotFound, StorageError
-from windrow.storage import ByteRange, CountingStore, open_store
+from windrow.errors import InvalidInput, NotFound, Replaced, StorageError
+from windrow.storage import ByteRange, CountingStore, Identity, open_store
 from windrow.storage.kinds import AZURE, MEMORY, S3
 from windrow.storage.remote import ObstoreStore
-from windrow.testing import StoreTests
+from windrow.testing import Misbehaviour, StoreTests
 
 
 class TestMemory(StoreTests):
@@ -118,7 +118,7 @@ class TestHttp:
     def test_a_suffix_takes_one_request(self, store, range_server):
         data, info = store.get_suffix("a/digits", 4)
         assert data == b"6789"
-        assert (info.size, info.etag) == (10, '"1"')
+        assert (info.size, info.etag) == (10, range_server.etag(b"0123456789"))
         assert range_server.requests == [("GET", "/lake/a/digits", "bytes=-4")]
 
     def test_a_suffix_of_an_empty_object_is_empty(self, store):
@@ -134,6 +134,32 @@ class TestHttp:
         assert store.get_ranges("wide", [ByteRange(store.gap + 50, 2), ByteRange(0, 2)]) == [bytes(2)] * 2
         asked = sorted(wanted for _, _, wanted in range_server.requests)
         assert asked == ["bytes=0-1", f"bytes={store.gap + 50}-{store.gap + 51}"]
+
+    def test_a_server_without_ranges_is_read_whole(self, store, range_server):
+        range_server.behave = lambda request: Misbehaviour.NO_RANGES
+        assert store.get_ranges("a/digits", [ByteRange(7, 3), ByteRange(0, 2)]) == [b"789", b"01"]
+        assert store.get_ranges("a/digits", [ByteRange(7, 3)], expect=Identity(10)) == [b"789"]
+        data, info = store.get_suffix("a/digits", 4)
+        assert (data, info.size) == (b"6789", 10)
+        with pytest.raises(StorageError, match="only 1 are there"):
+            store.get_ranges("a/digits", [ByteRange(9, 2)])
+        with pytest.raises(Replaced):
+            store.get_ranges("a/digits", [ByteRange(7, 3)], expect=Identity(11))
+
+    def test_an_answer_that_breaks_off_is_no_answer(self, store, range_server):
+        range_server.behave = lambda request: Misbehaviour.SHORT
+        for expect in (None, Identity(10)):
+            with pytest.raises(StorageError, match="digits") as caught:
+                store.get_ranges("a/digits", [ByteRange(0, 8)], expect=expect)
+            assert caught.value.retryable
+
+    def test_what_the_object_is_comes_with_its_bytes(self, store, range_server):
+        expect = Identity(10, range_server.etag(b"0123456789"))
+        assert store.get_ranges("a/digits", [ByteRange(7, 3)], expect=expect) == [b"789"]
+        assert range_server.requests == [("GET", "/lake/a/digits", "bytes=7-9")]
+        range_server.objects["/lake/a/digits"] = b"9876543210"
+        with pytest.raises(Replaced, match="was replaced"):
+            store.get_ranges("a/digits", [ByteRange(7, 3)], expect=expect)
 
     def test_percent_signs_stay_what_they_are(self, store, range_server):
         with pytest.raises(NotFound):

@@ -7,7 +7,8 @@ from windrow.storage.counting import CountingStore, Counts
 from windrow.storage.keys import check_key
 from windrow.storage.local import LocalStore
 from windrow.storage.opening import open_store
-from windrow.storage.protocol import VERBS, ByteRange, BytesLike, ObjectInfo, Store, Verb
+from windrow.storage.patient import PatientStore
+from windrow.storage.protocol import VERBS, ByteRange, BytesLike, Identity, ObjectInfo, Store, Verb
 from windrow.storage.ranges import Fetch, coalesce, gap_for
 from windrow.storage.wrapping import Call, StoreWrapper
 
@@ -19,8 +20,10 @@ __all__ = [
     "CountingStore",
     "Counts",
     "Fetch",
+    "Identity",
     "LocalStore",
     "ObjectInfo",
+    "PatientStore",
     "Store",
     "StoreWrapper",
     "Verb",

@@ -21,8 +21,8 @@ from windrow.errors import StorageError
 from windrow.storage.failures import disk_failure, missing, taken
 from windrow.storage.keys import RESERVED, check_key, check_prefix, key_problem
 from windrow.storage.kinds import LOCAL_GAP
-from windrow.storage.protocol import ByteRange, BytesLike, ObjectInfo, Pieces
-from windrow.storage.ranges import Fetch, check_suffix, read_ranges, too_short
+from windrow.storage.protocol import ByteRange, BytesLike, Identity, ObjectInfo, Pieces
+from windrow.storage.ranges import Fetch, check_identity, check_suffix, read_ranges, too_short
 
 __all__ = ["LocalStore"]
 
@@ -76,11 +76,12 @@ class LocalStore:
         with self._opened(key) as (file, status):
             return _read(file, ByteRange(0, status.st_size), status.st_size, self._name(key))
 
-    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> Pieces:
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange], *, expect: Identity | None = None) -> Pieces:
         """The bytes of several ranges of a file, opened once."""
 
         def read(fetches: Sequence[Fetch]) -> Iterator[bytes]:
             with self._opened(key) as (file, status):
+                check_identity(name, expect, _info(key, status))
                 for fetch in fetches:
                     yield _read(file, fetch, status.st_size, name)
 

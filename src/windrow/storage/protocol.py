@@ -13,7 +13,7 @@ from typing import Literal, Protocol, TypeAlias, get_args
 
 from windrow.errors import InvalidInput
 
-__all__ = ["LIST_PAGE", "VERBS", "ByteRange", "BytesLike", "ObjectInfo", "Pieces", "Store", "Verb"]
+__all__ = ["LIST_PAGE", "VERBS", "ByteRange", "BytesLike", "Identity", "ObjectInfo", "Pieces", "Store", "Verb"]
 
 BytesLike: TypeAlias = bytes | bytearray | memoryview
 """What can be put."""
@@ -55,6 +55,26 @@ class ByteRange:
 
 
 @dataclass(frozen=True, slots=True)
+class Identity:
+    """What tells contents apart that were under one key at different times; what is None is not known."""
+
+    size: int
+    etag: str | None = None
+    modified: datetime | None = None
+
+    def fits(self, info: ObjectInfo) -> bool:
+        """Whether an object can be the one that is meant: by size, and by etag or else by time where both know it."""
+        if self.size != info.size:
+            return False
+        if self.etag is not None and info.etag is not None:
+            return self.etag == info.etag
+        return self.modified is None or self.modified == info.modified
+
+    def __str__(self) -> str:
+        return f"{self.size} bytes, {self.etag or self.modified}"
+
+
+@dataclass(frozen=True, slots=True)
 class ObjectInfo:
     """What a store tells of an object without its bytes.
 
@@ -67,6 +87,11 @@ class ObjectInfo:
     size: int
     etag: str | None
     modified: datetime
+
+    @property
+    def identity(self) -> Identity:
+        """What tells this content from others under the same key."""
+        return Identity(self.size, self.etag, self.modified)
 
 
 class Store(Protocol):
@@ -88,11 +113,12 @@ class Store(Protocol):
     def get(self, key: str) -> bytes:
         """All bytes of an object."""
 
-    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> Pieces:
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange], *, expect: Identity | None = None) -> Pieces:
         """The bytes of several ranges of an object, in the order of `ranges`, in as few requests as pay.
 
         Ranges may overlap, repeat and come in any order. A range that reaches beyond the object is a `StorageError`.
-        Empty ranges are answered without a request.
+        Empty ranges are answered without a request. Bytes of an object that is not the expected one are never given:
+        that is `Replaced`, and costs no request of its own.
         """
 
     def get_suffix(self, key: str, length: int) -> tuple[bytes, ObjectInfo]:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from windrow.errors import InvalidInput, StorageError
-from windrow.storage.protocol import ByteRange
+from windrow.errors import InvalidInput, Replaced, StorageError
+from windrow.storage.protocol import ByteRange, Identity, ObjectInfo
 
-__all__ = ["Fetch", "check_suffix", "coalesce", "gap_for", "read_ranges", "too_short"]
+__all__ = ["Fetch", "check_identity", "check_suffix", "coalesce", "gap_for", "read_ranges", "too_short"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +97,14 @@ def too_short(name: str, asked: ByteRange | Fetch, came: int) -> StorageError:
         f"{name}: {asked.length} bytes were asked for at offset {asked.start} and only {came} are there; "
         "the object is shorter than its metadata says, check or rebuild that"
     )
+
+
+def check_identity(name: str, expect: Identity | None, found: ObjectInfo) -> None:
+    """Refuse an object that is not the expected one."""
+    if expect is not None and not expect.fits(found):
+        raise Replaced(
+            f"{name}: the object was replaced: expected {expect}, found {found.identity}; plan the query again"
+        )
 
 
 def check_suffix(length: int) -> int:

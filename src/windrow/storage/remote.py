@@ -6,22 +6,27 @@ This is the only module that imports obstore at its top: that takes a while, and
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Literal
 
 import obstore
-from obstore.exceptions import BaseError
+from obstore.exceptions import BaseError, NotSupportedError
 from obstore.store import ObjectStoreMethods
 
 from windrow.errors import InvalidInput, StorageError, WindrowError
 from windrow.storage.failures import remote_failure
 from windrow.storage.keys import check_key, check_prefix
 from windrow.storage.kinds import Kind
-from windrow.storage.protocol import LIST_PAGE, ByteRange, BytesLike, ObjectInfo, Pieces
-from windrow.storage.ranges import Fetch, check_suffix, read_ranges, too_short
+from windrow.storage.protocol import LIST_PAGE, ByteRange, BytesLike, Identity, ObjectInfo, Pieces
+from windrow.storage.ranges import Fetch, check_identity, check_suffix, read_ranges, too_short
 
 __all__ = ["ObstoreStore"]
+
+
+_AT_ONCE = 10
+"""So many requests for one object run at once, which is obstore's own number."""
 
 
 def _now() -> datetime:
@@ -56,16 +61,18 @@ class ObstoreStore:
         with self._failing(check_key(key)):
             return obstore.get(self._inner, key).bytes().to_bytes()
 
-    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> Pieces:
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange], *, expect: Identity | None = None) -> Pieces:
         """The bytes of several ranges of an object; up to ten requests run at once."""
 
         def read(fetches: Sequence[Fetch]) -> Sequence[Any]:
-            starts = [fetch.start for fetch in fetches]
-            lengths = [fetch.length for fetch in fetches]
-            with self._failing(key):
-                return obstore.get_ranges(self._inner, key, starts=starts, lengths=lengths, coalesce=0)
+            try:
+                return self._fetch_all(key, fetches, expect)
+            except NotSupportedError:
+                # Some web servers know no ranges; then the whole object is read, which is slow but right.
+                return self._cut_from_whole(key, fetches, expect)
 
-        return read_ranges(self._name(check_key(key)), ranges, self.gap, read)
+        with self._failing(check_key(key)):
+            return read_ranges(self._name(key), ranges, self.gap, read)
 
     def get_suffix(self, key: str, length: int) -> tuple[bytes, ObjectInfo]:
         """The last bytes of an object, by one request wherever the store can."""
@@ -75,7 +82,11 @@ class ObstoreStore:
             return self._suffix_by_head(key, length)
         try:
             with self._failing(key):
-                result = obstore.get(self._inner, key, options={"range": {"suffix": length}})
+                try:
+                    result = obstore.get(self._inner, key, options={"range": {"suffix": length}})
+                except NotSupportedError:
+                    whole = obstore.get(self._inner, key)
+                    return whole.bytes().to_bytes()[-length:], _info(key, whole.meta)
                 return self._checked_suffix(_info(key, result.meta), length, result.bytes().to_bytes())
         except StorageError as error:
             # No range of an empty object can be satisfied, and stores say so in many ways.
@@ -136,6 +147,27 @@ class ObstoreStore:
         with self._failing(check_key(key)):
             result = obstore.put(self._inner, key, view, mode=mode)
         return ObjectInfo(key, view.nbytes, result["e_tag"], self._clock())
+
+    def _fetch_all(self, key: str, fetches: Sequence[Fetch], expect: Identity | None) -> Sequence[Any]:
+        if expect is None:
+            starts, lengths = [fetch.start for fetch in fetches], [fetch.length for fetch in fetches]
+            return obstore.get_ranges(self._inner, key, starts=starts, lengths=lengths, coalesce=0)
+        if len(fetches) == 1:
+            return [self._fetch(key, fetches[0], expect)]
+        with ThreadPoolExecutor(min(len(fetches), _AT_ONCE)) as pool:
+            return list(pool.map(lambda fetch: self._fetch(key, fetch, expect), fetches))
+
+    def _fetch(self, key: str, fetch: Fetch, expect: Identity) -> Any:
+        """One range, by a request whose answer tells what the object is."""
+        result = obstore.get(self._inner, key, options={"range": (fetch.start, fetch.start + fetch.length)})
+        check_identity(self._name(key), expect, _info(key, result.meta))
+        return result.bytes()
+
+    def _cut_from_whole(self, key: str, fetches: Sequence[Fetch], expect: Identity | None) -> Sequence[Any]:
+        result = obstore.get(self._inner, key)
+        check_identity(self._name(key), expect, _info(key, result.meta))
+        whole = memoryview(result.bytes())
+        return [whole[fetch.start : fetch.start + fetch.length] for fetch in fetches]
 
     def _suffix_by_head(self, key: str, length: int) -> tuple[bytes, ObjectInfo]:
         info = self.head(key)

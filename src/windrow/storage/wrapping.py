@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from windrow.storage.protocol import ByteRange, BytesLike, ObjectInfo, Pieces, Store, Verb
+from windrow.storage.protocol import ByteRange, BytesLike, Identity, ObjectInfo, Pieces, Store, Verb
 
 __all__ = ["Call", "StoreWrapper", "received"]
 
@@ -55,9 +55,10 @@ class StoreWrapper(ABC):
         """All bytes of an object."""
         return self.around(Call("get", key), lambda: self.store.get(key))
 
-    def get_ranges(self, key: str, ranges: Sequence[ByteRange]) -> Pieces:
+    def get_ranges(self, key: str, ranges: Sequence[ByteRange], *, expect: Identity | None = None) -> Pieces:
         """The bytes of several ranges of an object."""
-        return self.around(Call("get_ranges", key, ranges=ranges), lambda: self.store.get_ranges(key, ranges))
+        call = Call("get_ranges", key, ranges=ranges)
+        return self.around(call, lambda: self.store.get_ranges(key, ranges, expect=expect))
 
     def get_suffix(self, key: str, length: int) -> tuple[bytes, ObjectInfo]:
         """The last bytes of an object."""

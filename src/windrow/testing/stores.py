@@ -20,8 +20,8 @@ from typing import TypeVar
 
 import pytest
 
-from windrow.errors import AlreadyExists, InvalidInput, NotFound, StorageError
-from windrow.storage.protocol import LIST_PAGE, ByteRange, ObjectInfo, Store
+from windrow.errors import AlreadyExists, InvalidInput, NotFound, Replaced, StorageError
+from windrow.storage.protocol import LIST_PAGE, ByteRange, Identity, ObjectInfo, Store
 
 __all__ = ["HOSTILE_KEYS", "ODD_KEYS", "StoreTests"]
 
@@ -179,6 +179,20 @@ class StoreTests:
         store.put("digits", b"0123456789")
         assert store.get_ranges("digits", []) == []
         assert store.get_ranges("digits", ranges([(0, 0), (10, 0)])) == [b"", b""]
+
+    def test_ranges_of_the_expected_object_are_read_and_of_another_one_are_not(self, store: Store) -> None:
+        size = 3 * store.gap + 4096
+        known = store.put("wide", bytes(size)).etag
+        wanted = ranges([(size - 4, 4), (0, 4)])
+        for expect in (Identity(size), Identity(size, known), store.head("wide").identity):
+            assert store.get_ranges("wide", wanted, expect=expect) == [bytes(4), bytes(4)]
+        store.put("wide", bytes(size - 1) + b"1")
+        assert store.get_ranges("wide", wanted, expect=Identity(size)) == [bytes(3) + b"1", bytes(4)]
+        for expect in (Identity(size - 1), Identity(size, known)):
+            with pytest.raises(Replaced, match="wide"):
+                store.get_ranges("wide", wanted, expect=expect)
+        with pytest.raises(NotFound):
+            store.get_ranges("no/such/key", wanted, expect=Identity(size))
 
     @pytest.mark.parametrize("beyond", [(10, 1), (9, 2), (0, 11), (5000, 1), (0, 2**40), (2**62, 5)])
     def test_a_range_beyond_the_object_fails(self, store: Store, beyond: tuple[int, int]) -> None:
