@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from windrow.context import Context
 from windrow.engines.duckdb import Relation
 from windrow.errors import InvalidInput
+from windrow.ingest.attributes import RESIDUAL, AttributeRule
 from windrow.ingest.result import IngestResult
 from windrow.inspection import Inspect, TableDescription, describe
 from windrow.metastore import TableRecord
@@ -75,7 +76,7 @@ class Table:
         self.context.metastore.change_settings(record.table_id, record.settings.changed(**settings))
         return self
 
-    def ingest(
+    def ingest(  # noqa: PLR0913 - each is a word that a user may say
         self,
         rows: Any,
         *,
@@ -84,35 +85,46 @@ class Table:
         future: str | int | None = None,
         most_dropped: float = 0.5,
         file_format: FileFormat | None = None,
+        rare_attributes: float = 0.01,
         spark: SparkSession | None = None,
         on_split: Callable[[SplitMetadata], None] | None = None,
     ) -> IngestResult:
         """Bring rows in, as one commit.
 
-        `rows` are a Spark DataFrame, an Arrow table or anything with `__arrow_c_stream__`, or paths of Parquet, CSV
-        and JSON files, folders of them, globs or URLs. DataFrames are written by Spark's tasks, and so are files when
-        `spark` is given; otherwise threads of this process do the work.
+        `rows` are a Spark DataFrame, an Arrow table or anything with `__arrow_c_stream__`, or paths of Parquet, CSV,
+        JSON and OTLP files, folders of them, globs or URLs. DataFrames are written by Spark's tasks, and so are files
+        when `spark` is given; otherwise threads of this process do the work. An attribute of OTLP metrics becomes a
+        column, unless fewer than `rare_attributes` of the rows have it and the table has no such column.
 
         A batch is a backfill: points of any age are taken, unless `drop_late` asks for the table's acceptance window.
         `future` bounds how far ahead of now a point may lie. When more than `most_dropped` of the rows would be
         dropped, nothing is published. `on_split` hears of each split that was written.
         """
         run = self._ingest(source, drop_late, future, most_dropped)
-        return run.run(self._source(rows, file_format, spark), on_split)
+        return run.run(self._source(rows, file_format, spark, rare_attributes), on_split)
 
-    def plan_ingest(self, rows: Any, *, file_format: FileFormat | None = None) -> IngestPlan:
+    def plan_ingest(
+        self, rows: Any, *, file_format: FileFormat | None = None, rare_attributes: float = 0.01
+    ) -> IngestPlan:
         """Say what ingesting the rows would change, or refuse them as `ingest` would; nothing is written."""
         from windrow.ingest.plan import plan_of
 
-        found = self._source(rows, file_format, None)
+        found = self._source(rows, file_format, None, rare_attributes)
         written = self._ingest(DEFAULT_SOURCE, drop_late=False, future=None, most_dropped=1).check(found)
         return plan_of(self.name, found, written, self._types())
 
-    def _source(self, rows: Any, file_format: FileFormat | None, spark: SparkSession | None) -> Source:
+    def _source(self, rows: Any, file_format: FileFormat | None, spark: SparkSession | None, rare: float) -> Source:
         from windrow.ingest.sources import source_of
 
-        options, types = self.context.store_options, self._types()
-        return source_of(rows, spark=spark, file_format=file_format, store_options=options, types=types)
+        types = self._types()
+        return source_of(
+            rows,
+            spark=spark,
+            file_format=file_format,
+            store_options=self.context.store_options,
+            types=types,
+            attributes=AttributeRule.of_table(self.settings, types, rare),
+        )
 
     def _types(self) -> dict[str, Any]:
         columns = self.context.metastore.columns(self.record.table_id)
@@ -146,4 +158,5 @@ class Table:
             raise InvalidInput(f"table {self.name!r} has no columns yet; ingest something first")
         pages = self.context.metastore.splits(record.table_id, version)
         keys = [split.key for page in pages for split in page]
-        return Relation(pa.schema([(column.name, column.type) for column in columns]), keys)
+        attributes = dict.fromkeys(self.context.metastore.attributes(record.table_id, version), RESIDUAL)
+        return Relation(pa.schema([(column.name, column.type) for column in columns]), keys, attributes)

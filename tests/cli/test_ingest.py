@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 CSV = "metric_name,host,timestamp,value\ncpu,a,2024-01-01T00:00:00Z,1.5\ncpu,b,2024-01-01T00:20:00Z,2.5\n"
@@ -56,3 +58,12 @@ def test_bad_input_is_refused(call, points, arguments, code, message):
     answer = call("ingest", *arguments)
     assert (answer.code, message in answer.err) == (code, True), answer.err
     assert call("describe", "metrics", "--json").json["version"] == 0
+
+
+def test_otlp_files_are_taken_and_rare_attributes_are_found_by_name(call, points, here):
+    data = Path(__file__).parents[1] / "data" / "otlp" / "metrics.json"
+    (here / "collector.json").write_bytes(data.read_bytes())
+    found = call("ingest", "metrics", "collector.json", "--rare-attributes", "0.1", "--json").json
+    assert found["rows"] == 20
+    assert call("sql", "select count(load) as n from metrics", "--json").json == [{"n": 1}]
+    assert "load" not in [column["name"] for column in call("inspect", "columns", "metrics", "--json").json]

@@ -10,7 +10,9 @@ import pyarrow as pa
 import pytest
 
 from windrow.errors import InvalidInput
-from windrow.ingest.otlp import RESIDUAL, promoted_attributes, read_otlp, series_tags
+from windrow.ingest.attributes import RESIDUAL, series_tags
+from windrow.ingest.attributes import promoted_attributes as promoted_of_schema
+from windrow.ingest.otlp import read_otlp
 from windrow.ingest.otlp_points import exponential_buckets
 from windrow.model.timeseries import timeseries_ids
 
@@ -25,6 +27,10 @@ def file(name):
 
 def read_json(request, **options):
     return read_otlp([("test.json", json.dumps(request).encode())], **options)
+
+
+def promoted_attributes(table):
+    return promoted_of_schema(table.schema)
 
 
 def request(*metrics, resource=(), scope=()):
@@ -175,7 +181,7 @@ def test_of_names_that_differ_in_case_one_becomes_a_column():
 
 @pytest.mark.parametrize("rare", [-0.1, 1.1, math.nan])
 def test_a_share_that_is_none_is_refused(rare):
-    with pytest.raises(InvalidInput, match="rare="):
+    with pytest.raises(InvalidInput, match="rare_attributes="):
         read_otlp([], rare=rare)
 
 

@@ -20,7 +20,7 @@ __all__ = ["ingest"]
 
 _WORTH_SPARK = 256 * 2**20
 """Below this, starting Spark takes longer than the work."""
-_FORMATS = ("parquet", "csv", "json")
+_FORMATS = ("parquet", "csv", "json", "otlp")
 
 
 @click.command(cls=Command, short_help="Bring files into a table.")
@@ -36,6 +36,13 @@ _FORMATS = ("parquet", "csv", "json")
     "--most-dropped", type=click.FloatRange(0, 1), default=0.5, show_default=True, help="Share that may be dropped."
 )
 @click.option(
+    "--rare-attributes",
+    type=click.FloatRange(0, 1),
+    default=0.01,
+    show_default=True,
+    help="Share of rows below which an OTLP attribute gets no column.",
+)
+@click.option(
     "--runner", type=click.Choice(["auto", "local", "spark"]), default="auto", show_default=True, help="Who works."
 )
 @click.option("--dry-run", is_flag=True, help="Look at the files, write nothing.")
@@ -47,17 +54,18 @@ def ingest(
     sources: tuple[str, ...],
     *,
     file_format: str | None,
+    rare_attributes: float,
     runner: str,
     dry_run: bool,
     **rules: Any,
 ) -> None:
-    """Bring Parquet, CSV and JSON files, folders, globs or URLs into TABLE, as one commit."""
+    """Bring Parquet, CSV, JSON and OTLP files, folders, globs or URLs into TABLE, as one commit."""
     from windrow.ingest.files import FileFormat
 
     kind = FileFormat(file_format) if file_format else None
     with invocation.lake() as lake:
         opened = lake.table(table)
-        plan = opened.plan_ingest(list(sources), file_format=kind)
+        plan = opened.plan_ingest(list(sources), file_format=kind, rare_attributes=rare_attributes)
         if dry_run:
             invocation.output.answer(
                 {"dry_run": True, **plan.to_dict()}, lambda: f"would ingest\n\n{fields(plan.to_dict())}"
@@ -67,6 +75,7 @@ def ingest(
             result = opened.ingest(
                 list(sources),
                 file_format=kind,
+                rare_attributes=rare_attributes,
                 spark=spark,
                 on_split=lambda split: advance(split.row_count, split.size_bytes),
                 **rules,

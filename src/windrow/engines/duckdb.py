@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import duckdb
@@ -25,6 +25,8 @@ class Relation:
 
     columns: pa.Schema
     keys: Sequence[str]
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    """Names that rows may keep in a column of maps instead of one of their own, and the name of that column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,18 +85,42 @@ class DuckDBEngine:
     def _bind(self, cursor: duckdb.DuckDBPyConnection, name: str, relation: Relation) -> None:
         if relation.keys and isinstance(self._store, LocalStore):
             files = ", ".join(_quoted(str(self._store.path(key))) for key in relation.keys)
-            names = ", ".join(f'"{column}"' for column in relation.columns.names)
-            rows = f"SELECT {names} FROM read_parquet([{files}], union_by_name = true, hive_partitioning = false)"
+            rows = f"read_parquet([{files}], union_by_name = true, hive_partitioning = false)"
         else:
-            cursor.register(f"windrow_{name}", self._fetched(relation))
-            rows = f'SELECT * FROM "windrow_{name}"'
-        cursor.execute(f'CREATE OR REPLACE TEMP VIEW "{name}" AS {rows}')
+            rows = f"windrow_{name}"
+            cursor.register(rows, self._fetched(relation))
+        columns = ", ".join(_expressions(relation))
+        cursor.execute(f'CREATE OR REPLACE TEMP VIEW "{name}" AS SELECT {columns} FROM {rows}')
 
     def _fetched(self, relation: Relation) -> pa.Table:
         """Read splits that DuckDB cannot reach by a path, if there are any."""
         parts = [pq.read_table(pa.BufferReader(self._store.get(key))) for key in relation.keys]
         plain = [relation.columns.empty_table(), *(part.replace_schema_metadata(None) for part in parts)]
         return pa.concat_tables(plain, promote_options="default").select(relation.columns.names)
+
+
+def _expressions(relation: Relation) -> Iterator[str]:
+    """Yield what each column of the view is; one that rows may keep in a map too is looked up in both places."""
+    rest = dict(relation.attributes)
+    for column in relation.columns.names:
+        place = rest.pop(column, None)
+        yield (
+            _name(column) if place is None else f"coalesce({_name(column)}, {_entry(place, column)}) AS {_name(column)}"
+        )
+    # Names are the same to DuckDB when they differ by case alone.
+    taken = {column.lower() for column in relation.columns.names}
+    for name, place in sorted(rest.items()):
+        if name.lower() not in taken:
+            taken.add(name.lower())
+            yield f"{_entry(place, name)} AS {_name(name)}"
+
+
+def _entry(column: str, key: str) -> str:
+    return f"{_name(column)}[{_quoted(key)}]"
+
+
+def _name(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
 
 
 def _named_apart(table: pa.Table) -> pa.Table:

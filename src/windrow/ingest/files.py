@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import glob
 import heapq
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,11 @@ import pyarrow.json
 import pyarrow.parquet as pq
 
 from windrow.errors import Damaged, InvalidInput, NotFound, StorageError
+from windrow.ingest.attributes import point_schema
 from windrow.model.points import is_text
-from windrow.storage import open_store
+from windrow.storage import ByteRange, open_store
 
-__all__ = ["FileFormat", "FilePart", "SourceFile", "deal_out", "find_files", "read_part", "schema_of"]
+__all__ = ["FileFormat", "FilePart", "SourceFile", "content_of", "deal_out", "find_files", "read_part", "schema_of"]
 
 _BATCH_ROWS = 128 * 1024
 _PART_BYTES = 16 * 2**20
@@ -37,17 +39,29 @@ class FileFormat(StrEnum):
     CSV = "csv"
     JSON = "json"
     """One JSON object a line."""
+    OTLP = "otlp"
+    """OpenTelemetry metrics, as JSON or protobuf."""
 
 
 _ENDINGS = {
     ".parquet": FileFormat.PARQUET,
     ".pq": FileFormat.PARQUET,
     ".csv": FileFormat.CSV,
-    ".csv.gz": FileFormat.CSV,
     ".json": FileFormat.JSON,
     ".jsonl": FileFormat.JSON,
     ".ndjson": FileFormat.JSON,
+    ".otlp": FileFormat.OTLP,
+    ".otlp.json": FileFormat.OTLP,
+    ".otlp.jsonl": FileFormat.OTLP,
+    ".otlp.pb": FileFormat.OTLP,
+    ".binpb": FileFormat.OTLP,
+    ".pb": FileFormat.OTLP,
 }
+"""Of those but Parquet, `.gz` may follow."""
+_GZIP = ".gz"
+_FIRST_BYTES = 256
+"""So much of a JSON file shows whether it is OTLP."""
+_OTLP_START = re.compile(rb"(\xef\xbb\xbf)?[ \t\r\n]*\{[ \t\r\n]*\"resourceMetrics\"")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +74,8 @@ class SourceFile:
     store_options: Mapping[str, str] = field(default_factory=dict)
     types: Mapping[str, pa.DataType] = field(default_factory=dict)
     """Types of columns that are known; text formats would have to guess them."""
+    promoted: frozenset[str] = frozenset()
+    """Attributes of OTLP metrics that become columns."""
 
     @property
     def is_remote(self) -> bool:
@@ -90,7 +106,8 @@ def find_files(
         if not files:
             raise NotFound(f"{path}: there is no such file, and no file in such a folder")
         for name, size in files:
-            found[name] = SourceFile(name, file_format or _format_of(name), size, store_options or {}, types or {})
+            file = SourceFile(name, file_format or _format_of(name), size, store_options or {}, types or {})
+            found[name] = file if file_format or not _is_otlp(file) else replace(file, format=FileFormat.OTLP)
     return list(found.values())
 
 
@@ -100,6 +117,8 @@ def schema_of(file: SourceFile) -> pa.Schema:
         if file.format is FileFormat.PARQUET:
             with _opened(file) as source:
                 return pq.read_schema(source).remove_metadata()
+        if file.format is FileFormat.OTLP:
+            return point_schema(file.promoted)
         return next(iter(_batches(FilePart(file, file.size)))).schema
 
 
@@ -121,6 +140,12 @@ def read_part(part: FilePart) -> Iterator[pa.RecordBatch]:
         yield from _batches(part)
 
 
+def content_of(file: SourceFile) -> bytes:
+    """Return all bytes of a file, unpacked."""
+    with _named(file), _opened(file) as source:
+        return bytes(source.read())
+
+
 def _batches(part: FilePart) -> Iterator[pa.RecordBatch]:
     file = part.file
     with _opened(file) as source:
@@ -131,6 +156,10 @@ def _batches(part: FilePart) -> Iterator[pa.RecordBatch]:
         elif file.format is FileFormat.CSV:
             options = pyarrow.csv.ConvertOptions(column_types=dict(file.types), strings_can_be_null=True)
             yield from pyarrow.csv.open_csv(source, convert_options=options)
+        elif file.format is FileFormat.OTLP:
+            from windrow.ingest.otlp import read_points
+
+            yield from read_points([(file.name, source.read())], file.promoted).to_batches(_BATCH_ROWS)
         else:
             known = pa.schema(list(file.types.items())) if file.types else None
             yield from pyarrow.json.open_json(source, parse_options=pyarrow.json.ParseOptions(explicit_schema=known))
@@ -141,13 +170,28 @@ def _opened(file: SourceFile) -> Iterator[Any]:
     """Open a file so that Arrow can read it; an object of a store is fetched whole."""
     if file.is_remote:
         folder, _, name = file.name.rpartition("/")
-        yield pa.BufferReader(open_store(folder, options=file.store_options).get(name))
+        fetched = pa.BufferReader(open_store(folder, options=file.store_options).get(name))
+        yield pa.CompressedInputStream(fetched, "gzip") if name.endswith(_GZIP) else fetched
     elif file.format is FileFormat.PARQUET:
         with pa.memory_map(file.name) as source:
             yield source
     else:
         with pa.input_stream(file.name) as source:
             yield source
+
+
+def _is_otlp(file: SourceFile) -> bool:
+    """Collectors write OTLP to files that are called JSON; how they start shows what they are."""
+    if file.format is not FileFormat.JSON or not file.size:
+        return False
+    if not file.is_remote:
+        with _named(file), _opened(file) as source:
+            return _OTLP_START.match(source.read(_FIRST_BYTES)) is not None
+    folder, _, name = file.name.rpartition("/")
+    if name.endswith(_GZIP):
+        return _OTLP_START.match(content_of(file)) is not None
+    start = ByteRange(0, min(_FIRST_BYTES, file.size))
+    return _OTLP_START.match(open_store(folder, options=file.store_options).get_ranges(name, [start])[0]) is not None
 
 
 @contextmanager
@@ -188,7 +232,7 @@ def _parts(file: SourceFile) -> list[FilePart]:
 
 
 def _format_of(name: str) -> FileFormat:
-    endings = [ending for ending in _ENDINGS if name.lower().endswith(ending)]
+    endings = [ending for ending in _ENDINGS if name.lower().removesuffix(_GZIP).endswith(ending)]
     if not endings:
         raise InvalidInput(f"{name}: the name does not tell the format; name one of {', '.join(FileFormat)}")
     return _ENDINGS[max(endings, key=len)]

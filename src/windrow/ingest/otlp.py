@@ -32,45 +32,44 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from windrow.errors import InvalidInput
+from windrow.ingest.attributes import AttributeCounts, AttributeRule
 from windrow.ingest.otlp_json import json_metrics, json_requests
 from windrow.ingest.otlp_points import Metric, naming
 from windrow.ingest.otlp_protobuf import protobuf_metrics, requests
-from windrow.ingest.otlp_table import NOT_ATTRIBUTES, RESIDUAL, PointTable
-from windrow.model.timeseries import residual_tags
+from windrow.ingest.otlp_table import PointTable
 
-__all__ = ["RESIDUAL", "promoted_attributes", "read_otlp", "series_tags"]
+__all__ = ["count_attributes", "read_otlp", "read_points"]
 
 _STARTS_LIKE_JSON = re.compile(rb"(\xef\xbb\xbf)?[ \t\r\n]*([{\[]|\Z)")
 
+Files = Iterable[tuple[str, bytes]]
+"""Files by name and content."""
 
-def read_otlp(
-    files: Iterable[tuple[str, bytes]], *, rare: float = 0.01, already_promoted: frozenset[str] = frozenset()
-) -> pa.Table:
-    """Return the points of files, each given by its name and its bytes, in order."""
-    if not 0 <= rare <= 1:
-        raise InvalidInput(f"rare={rare}: expected a share of the rows, from 0 to 1")
+
+def read_otlp(files: Files, *, rare: float = 0.01, already_promoted: frozenset[str] = frozenset()) -> pa.Table:
+    """Return the points of files in order; attributes become columns by what these files hold."""
+    rule = AttributeRule(rare, already_promoted)
+    points = _points(files)
+    return points.to_arrow(points.counts().promoted(rule))
+
+
+def read_points(files: Files, promoted: frozenset[str]) -> pa.Table:
+    """Return the points of files in order; of the attributes, these become columns where they are there."""
+    return _points(files).to_arrow(promoted)
+
+
+def count_attributes(files: Files) -> AttributeCounts:
+    """Return how many points of files have which attribute."""
+    return _points(files).counts()
+
+
+def _points(files: Files) -> PointTable:
     points = PointTable()
     for name, data in files:
         with naming(name):
             for metric in _metrics(data):
                 points.add(metric)
-    return points.to_arrow(rare=rare, already_promoted=already_promoted)
-
-
-def promoted_attributes(table: pa.Table) -> frozenset[str]:
-    """Return the attributes that have a column of their own."""
-    return frozenset(table.column_names) - NOT_ATTRIBUTES
-
-
-def series_tags(table: pa.Table) -> tuple[str, ...]:
-    """Return what tells the series of a metric apart: its attributes, wherever they live, the bucket and the quantile.
-
-    With `residual=RESIDUAL` they are the tags for `windrow.model.timeseries.timeseries_ids`. An attribute that is named
-    like another column of a point, such as `unit`, is not among them: a tag is looked up in its column first.
-    """
-    attributes = promoted_attributes(table) | set(residual_tags(table, RESIDUAL)) - NOT_ATTRIBUTES
-    return tuple(sorted({"upper_bound", "quantile"} | attributes))
+    return points
 
 
 def _metrics(data: bytes) -> Iterator[Metric]:

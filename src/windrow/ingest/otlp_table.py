@@ -1,39 +1,24 @@
-"""Points of OpenTelemetry metrics as an Arrow table: which attributes become columns, and which stay together."""
+"""Points of OpenTelemetry metrics, collected and turned into an Arrow table."""
 
 from __future__ import annotations
 
 from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from windrow.ingest.attributes import POINT_COLUMNS, RESIDUAL, RESIDUAL_TYPE, AttributeCounts
 from windrow.ingest.otlp_points import Attributes, Metric, Sample
-from windrow.model.points import METRIC_NAME, METRIC_TYPE, VALUE
-from windrow.model.timeseries import TIMESERIES_ID
+from windrow.model.points import VALUE
 
-__all__ = ["NOT_ATTRIBUTES", "RESIDUAL", "PointTable"]
+__all__ = ["PointTable"]
 
-RESIDUAL = "attributes"
-"""The column of the attributes that are too rare for one of their own."""
-
-_TIME = pa.timestamp("ns", "UTC")
-_PER_METRIC = {
-    METRIC_NAME: pa.string(),
-    METRIC_TYPE: pa.uint8(),
-    "unit": pa.string(),
-    "description": pa.string(),
-    "temporality": pa.string(),
-    "is_monotonic": pa.bool_(),
-    "upper_bound": pa.string(),
-    "quantile": pa.string(),
-}
-
-NOT_ATTRIBUTES = frozenset([*_PER_METRIC, "timestamp", "start_timestamp", VALUE, RESIDUAL, TIMESERIES_ID])
-"""Columns that no attribute takes: one of such a name stays in the residual column."""
+_PER_METRIC = tuple(POINT_COLUMNS)[:8]
+"""The columns that do not change from point to point."""
 
 
 class PointTable:
@@ -56,18 +41,29 @@ class PointTable:
                 self._starts.append(point.start)
                 self._values.append(sample.value)
 
-    def to_arrow(self, *, rare: float, already_promoted: frozenset[str]) -> pa.Table:
-        """Return the rows in the order they came, with the columns of one point first, then attributes by name."""
-        heads, tags = np.array(self._head_codes), np.array(self._tag_codes)
+    def counts(self) -> AttributeCounts:
+        """Return how many rows have which attribute."""
+        rows: Counter[str] = Counter()
+        for each, count in zip(self._sets(), np.bincount(self._tag_codes).tolist(), strict=True):
+            rows.update(dict.fromkeys(each, count))
+        return AttributeCounts(len(self._tag_codes), rows)
+
+    def to_arrow(self, promoted: frozenset[str]) -> pa.Table:
+        """Return the rows in the order they came: the columns of a point, then the promoted attributes among theirs."""
+        heads, tags = pa.array(np.array(self._head_codes)), pa.array(np.array(self._tag_codes))
         per_metric = zip(*self._heads, strict=True) if self._heads else ((),) * len(_PER_METRIC)
         columns = {
-            name: pa.array(values, kind).take(pa.array(heads))
-            for (name, kind), values in zip(_PER_METRIC.items(), per_metric, strict=True)
+            name: pa.array(values, POINT_COLUMNS[name]).take(heads)
+            for name, values in zip(_PER_METRIC, per_metric, strict=True)
         }
         columns |= {"timestamp": _times(self._times), "start_timestamp": _times(self._starts)}
         columns |= {VALUE: pa.array(np.array(self._values))}
-        sets = [dict(context) | dict(own) for context, own in self._tag_sets]
-        return pa.table(columns | _attribute_columns(sets, tags, rare, already_promoted))
+        columns |= {name: values.take(tags) for name, values in _attribute_columns(self._sets(), promoted).items()}
+        return pa.table(columns)
+
+    def _sets(self) -> list[dict[str, str]]:
+        """The different sets of attributes, by their codes."""
+        return [dict(context) | dict(own) for context, own in self._tag_sets]
 
 
 def _head(metric: Metric, sample: Sample) -> tuple[Any, ...]:
@@ -86,39 +82,16 @@ def _head(metric: Metric, sample: Sample) -> tuple[Any, ...]:
 
 def _times(nanoseconds: array[int]) -> pa.Array:
     times = np.array(nanoseconds)
-    return pa.array(times, mask=times == 0).cast(_TIME)
+    return pa.array(times, mask=times == 0).cast(POINT_COLUMNS["timestamp"])
 
 
 def _code(codes: dict[Any, int], key: Any) -> int:
     return codes.setdefault(key, len(codes))
 
 
-def _attribute_columns(
-    sets: Sequence[Mapping[str, str]], codes: npt.NDArray[np.int64], rare: float, already_promoted: frozenset[str]
-) -> dict[str, pa.Array]:
-    rows = np.bincount(codes, minlength=len(sets)).tolist()
-    promoted = _promoted(sets, rows, rare, already_promoted)
-    columns = {name: pa.array([each.get(name) for each in sets], pa.string()) for name in promoted}
+def _attribute_columns(sets: Sequence[Mapping[str, str]], promoted: frozenset[str]) -> dict[str, pa.Array]:
+    """Return a column for each promoted attribute that is there, and one for the others, with a row for each set."""
+    names = sorted(promoted.intersection(chain.from_iterable(sets)))
+    columns = {name: pa.array([each.get(name) for each in sets], pa.string()) for name in names}
     rest = [[(name, each[name]) for name in sorted(each) if name not in columns] or None for each in sets]
-    columns[RESIDUAL] = pa.array(rest, pa.map_(pa.string(), pa.string()))
-    return {name: values.take(pa.array(codes)) for name, values in columns.items()}
-
-
-def _promoted(
-    sets: Sequence[Mapping[str, str]], rows: Sequence[int], rare: float, already_promoted: frozenset[str]
-) -> list[str]:
-    """Return the attributes that become columns, in order: those that were before, and those that are not rare.
-
-    Engines do not tell columns apart by case, so that of names that differ in nothing else only one becomes a column.
-    """
-    counts: Counter[str] = Counter()
-    for each, count in zip(sets, rows, strict=True):
-        counts.update(dict.fromkeys(each, count))
-    fewest = rare * sum(rows)
-    promoted = (already_promoted & counts.keys()) - NOT_ATTRIBUTES
-    taken = {name.casefold() for name in NOT_ATTRIBUTES | already_promoted}
-    for name in sorted(counts):
-        if name and counts[name] >= fewest and name.casefold() not in taken:
-            promoted |= {name}
-            taken.add(name.casefold())
-    return sorted(promoted)
+    return columns | {RESIDUAL: pa.array(rest, RESIDUAL_TYPE)}

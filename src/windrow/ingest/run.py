@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from windrow.errors import InvalidInput
 from windrow.ingest.late import ArrivalRule
-from windrow.ingest.report import Counts, counts_of, split_of
+from windrow.ingest.report import Counts, Names, counts_of, names_of, split_of
 from windrow.ingest.result import IngestResult
 from windrow.ingest.sources import Source
 from windrow.ingest.steps import check_rows, written_schema
@@ -59,7 +59,7 @@ class Ingest:
             # Nothing was published, so the commit can be given up; its files are orphans.
             self.metastore.abort(self.commit_id, attempt=commit.attempt)
             raise
-        return self._publish(splits, counts, commit.attempt, written.names)
+        return self._publish(splits, counts, names_of(reports), commit.attempt)
 
     def check(self, source: Source) -> pa.Schema:
         """Refuse rows that cannot be points of the table; return the columns that its splits will have."""
@@ -96,14 +96,13 @@ class Ingest:
                 "the source, or ingest the rows as a backfill"
             )
 
-    def _publish(
-        self, splits: Sequence[SplitMetadata], counts: Counts, attempt: int, columns: Sequence[str]
-    ) -> IngestResult:
+    def _publish(self, splits: Sequence[SplitMetadata], counts: Counts, names: Names, attempt: int) -> IngestResult:
         published = self.metastore.publish(
             self.commit_id,
             attempt=attempt,
             add=splits,
-            columns=columns,
+            columns=names.columns,
+            attributes=names.attributes,
             summary={"late": counts.late, "future": counts.future},
         )
         return IngestResult(

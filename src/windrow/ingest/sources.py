@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from windrow.errors import InvalidInput
+from windrow.ingest.attributes import AttributeRule
 from windrow.ingest.files import FileFormat, FilePart, SourceFile, deal_out, find_files, read_part, schema_of
+from windrow.ingest.promotion import with_promoted_attributes
 from windrow.model.widening import plain, widened
 from windrow.runners.local import run_locally
 from windrow.runners.spark import Work, run_on_partitions
@@ -24,6 +26,7 @@ __all__ = ["ArrowSource", "FilesSource", "FrameSource", "Source", "source_of"]
 _CHUNK_BYTES = 256 * 2**20
 """A stream is dealt out to tasks in chunks of about this size."""
 _TASKS_PER_CORE = 2
+_DEFAULT_RULE = AttributeRule()
 
 OnReport = Callable[[str], None] | None
 
@@ -130,10 +133,12 @@ def source_of(
     file_format: FileFormat | None = None,
     store_options: Mapping[str, str] | None = None,
     types: Mapping[str, pa.DataType] | None = None,
+    attributes: AttributeRule = _DEFAULT_RULE,
 ) -> Source:
     """Return the source that a value is: a DataFrame, paths, or anything with `__arrow_c_stream__`.
 
-    `types` are those of columns that the table has; files of text are read by them instead of guessing.
+    `types` are those of columns that the table has; files of text are read by them instead of guessing. `attributes`
+    says which attributes of OTLP metrics become columns.
     """
     if hasattr(rows, "mapInArrow"):
         return FrameSource(rows)
@@ -142,7 +147,7 @@ def source_of(
     if isinstance(rows, list | tuple) and rows and all(isinstance(each, str | Path) for each in rows):
         names = [str(each) for each in rows]
         files = find_files(names, file_format=file_format, store_options=store_options, types=types)
-        return FilesSource(files, spark)
+        return FilesSource(with_promoted_attributes(files, attributes), spark)
     if isinstance(rows, pa.RecordBatch):
         rows = pa.Table.from_batches([rows])
     if hasattr(rows, "__arrow_c_stream__"):

@@ -8,12 +8,13 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.errors import InvalidInput
+from windrow.ingest.attributes import RESIDUAL, has_residual, series_tags
 from windrow.model.points import check_point_schema, tag_columns
 from windrow.model.settings import TableSettings
 from windrow.model.timeseries import TIMESERIES_ID, partition_ids, timeseries_ids
 from windrow.model.window import Window, window_starts
 
-__all__ = ["add_timeseries_id", "check_rows", "cut", "written_schema"]
+__all__ = ["add_timeseries_id", "check_rows", "cut", "tags_of", "written_schema"]
 
 
 def check_rows(schema: pa.Schema, settings: TableSettings) -> None:
@@ -40,8 +41,18 @@ def add_timeseries_id(rows: pa.Table, settings: TableSettings) -> pa.Table:
     """Add the series id when the sort schema names it and the rows do not bring their own."""
     if not _wants_series(settings) or TIMESERIES_ID in rows.column_names:
         return rows
-    tags = tag_columns(rows.schema, declared=settings.tags, timestamp=settings.timestamp, signal=settings.signal)
-    return rows.append_column(TIMESERIES_ID, timeseries_ids(rows, tags=tags))
+    residual = RESIDUAL if has_residual(rows.schema) else None
+    return rows.append_column(TIMESERIES_ID, timeseries_ids(rows, tags=tags_of(rows, settings), residual=residual))
+
+
+def tags_of(rows: pa.Table, settings: TableSettings) -> tuple[str, ...]:
+    """Return the names of what tells the series of these rows apart, as columns or in the residual column.
+
+    Rows with a residual column are points of OpenTelemetry, of which unit, description and temporality are no tags.
+    """
+    if settings.tags is None and has_residual(rows.schema):
+        return series_tags(rows)
+    return tag_columns(rows.schema, declared=settings.tags, timestamp=settings.timestamp, signal=settings.signal)
 
 
 def cut(rows: pa.Table, settings: TableSettings) -> Iterator[tuple[int, Window, pa.Table]]:

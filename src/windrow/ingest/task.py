@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from windrow.ingest.attributes import residual_names
 from windrow.ingest.coerce import coerced
 from windrow.ingest.late import ArrivalRule
-from windrow.ingest.report import Counts, text_of
+from windrow.ingest.report import Counts, Names, Report, text_of
 from windrow.ingest.steps import add_timeseries_id, cut
 from windrow.metastore import TableColumn
 from windrow.model.scope import CompactionScope
@@ -38,8 +39,8 @@ class WriteTask:
     columns: Mapping[str, TableColumn]
     store_options: Mapping[str, str] = field(default_factory=dict)
 
-    def run(self, batches: Iterable[pa.RecordBatch], task_attempt: int) -> Iterator[SplitMetadata | Counts]:
-        """Write the rows of this task; yield the splits that came of them, then the counts."""
+    def run(self, batches: Iterable[pa.RecordBatch], task_attempt: int) -> Iterator[Report]:
+        """Write the rows of this task; yield the splits that came of them, then names and counts."""
         held = [batch for batch in batches if batch.num_rows]
         if not held:
             return
@@ -49,6 +50,7 @@ class WriteTask:
         taken = add_timeseries_id(judged.taken, self.settings)
         for number, (partition_id, window, part) in enumerate(cut(taken, self.settings)):
             yield self._write(store, partition_id, window, part, f"{task_attempt}-{number}")
+        yield Names(frozenset(taken.column_names), frozenset(residual_names(taken)))
         yield Counts(rows.num_rows, judged.late.num_rows, judged.future.num_rows)
 
     def report(self, batches: Iterable[pa.RecordBatch], task_attempt: int) -> Iterator[str]:

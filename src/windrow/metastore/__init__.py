@@ -3,6 +3,7 @@
 from windrow.metastore.commits import PUBLISH_STEPS
 from windrow.metastore.protocol import Metastore
 from windrow.metastore.records import (
+    MOST_ATTRIBUTES,
     Changes,
     Checkpoint,
     CommitKind,
@@ -18,6 +19,7 @@ from windrow.metastore.records import (
 from windrow.metastore.sql import SqlMetastore
 
 __all__ = [
+    "MOST_ATTRIBUTES",
     "PUBLISH_STEPS",
     "Changes",
     "Checkpoint",

@@ -15,8 +15,8 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, func, insert, sel
 from windrow.errors import AlreadyExists, InvalidInput, NotFound
 from windrow.metastore.database import Database
 from windrow.metastore.guards import check_id
-from windrow.metastore.records import TableColumn, TableRecord, table_of
-from windrow.metastore.schema import columns, tables
+from windrow.metastore.records import MOST_ATTRIBUTES, TableColumn, TableRecord, table_of
+from windrow.metastore.schema import attributes, columns, tables
 from windrow.model.ids import check_name
 from windrow.model.settings import TableSettings
 from windrow.model.widening import plain, widened
@@ -119,6 +119,24 @@ class Catalog:
             )
         unseen = update(columns).where(*named, columns.c.since_version.is_(None))
         connection.execute(unseen.values(since_version=version))
+
+    def attributes(self, table_id: str, version: int | None = None) -> tuple[str, ...]:
+        """Return the attributes that rows keep in the residual column at a version (the newest by default), by name."""
+        with self.database.reading() as connection:
+            query = select(attributes.c.name).where(attributes.c.table_key == self.table_key(connection, table_id))
+            if version is not None:
+                query = query.where(attributes.c.since_version <= version)
+            return tuple(sorted(connection.execute(query).scalars()))
+
+    def publish_attributes(self, connection: Connection, key: int, names: Collection[str], version: int) -> None:
+        """Remember new names of attributes, as many as a table may have."""
+        if not names:
+            return
+        known = set(connection.execute(select(attributes.c.name).where(attributes.c.table_key == key)).scalars())
+        new = sorted(set(names) - known)[: MOST_ATTRIBUTES - len(known)]
+        rows = [{"table_key": key, "name": name, "since_version": version} for name in new]
+        if rows:
+            connection.execute(insert(attributes), rows)
 
     def held(self, connection: Connection, key: int) -> Row[Any]:
         """Return a table's row and keep it: what goes through here happens one after the other for a table."""

@@ -128,6 +128,7 @@ class Commits(Catalog):
         replace: Collection[str] = (),
         checkpoint: Checkpoint | None = None,
         columns: Collection[str] = (),
+        attributes: Collection[str] = (),
         summary: Mapping[str, Any] | None = None,
     ) -> Published:
         """Make a commit visible: all of it as one new version, or nothing.
@@ -144,6 +145,7 @@ class Commits(Catalog):
                     return _published(row)
                 surely_open = True
                 result = self._apply(connection, row, attempt, add, replace, checkpoint, columns, summary or {})
+                self.publish_attributes(connection, row.table_key, attributes, result.version)
                 self._at_step("committing")
                 surely_open = False
         except MetastoreError as error:

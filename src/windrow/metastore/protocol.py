@@ -46,6 +46,9 @@ class Metastore(Protocol):
     def columns(self, table_id: str, version: int | None = None) -> tuple[TableColumn, ...]:
         """Return the columns that published splits hold at a version (the newest by default), by field id."""
 
+    def attributes(self, table_id: str, version: int | None = None) -> tuple[str, ...]:
+        """Return the attributes that rows keep in the residual column at a version (the newest by default), by name."""
+
     def open_commit(self, table_id: str, kind: CommitKind, *, commit_id: str, lease: float) -> CommitRecord:
         """Open a commit, or take it over from an earlier attempt; a published one is returned as it is."""
 
@@ -73,6 +76,7 @@ class Metastore(Protocol):
         replace: Collection[str] = (),
         checkpoint: Checkpoint | None = None,
         columns: Collection[str] = (),
+        attributes: Collection[str] = (),
         summary: Mapping[str, Any] | None = None,
     ) -> Published:
         """Make a commit visible as one new version, or nothing; the same id again returns the first result."""

@@ -19,6 +19,7 @@ from windrow.model.window import Window
 from windrow.model.zones import StoredZones
 
 __all__ = [
+    "MOST_ATTRIBUTES",
     "Changes",
     "Checkpoint",
     "CommitKind",
@@ -32,6 +33,10 @@ __all__ = [
     "WindowKind",
     "WindowSummary",
 ]
+
+
+MOST_ATTRIBUTES = 256
+"""So many attributes of a residual column can be found under their names; further ones only in that column."""
 
 
 class CommitKind(StrEnum):

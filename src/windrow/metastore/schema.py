@@ -9,7 +9,18 @@ from __future__ import annotations
 from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, MetaData, SmallInteger, String, Table, Text
 from sqlalchemy import UniqueConstraint as Unique
 
-__all__ = ["checkpoints", "columns", "commits", "identity", "metadata", "pins", "scopes", "splits", "tables"]
+__all__ = [
+    "attributes",
+    "checkpoints",
+    "columns",
+    "commits",
+    "identity",
+    "metadata",
+    "pins",
+    "scopes",
+    "splits",
+    "tables",
+]
 
 metadata = MetaData()
 
@@ -57,6 +68,15 @@ columns = Table(
     Unique("table_key", "schema_epoch", "field_id"),
 )
 """Columns and their Parquet field ids; `since_version` is empty until a published split holds the column."""
+
+attributes = Table(
+    "windrow_attributes",
+    metadata,
+    Column("table_key", ForeignKey("windrow_tables.table_key"), primary_key=True, autoincrement=False),
+    Column("name", Text, primary_key=True),
+    Column("since_version", BigInteger, nullable=False),
+)
+"""Attributes that rows keep in the residual column, and the first version that does."""
 
 commits = Table(
     "windrow_commits",

@@ -89,11 +89,11 @@ def _no_point_is_made_up(*, points_accepted: int, points_written: int) -> str | 
 
 
 @_rule("DM-4", "The id of a series follows from its metric's name and type and its tags alone.")
-def _series_ids_are_derived(*, table: pa.Table, tags: Sequence[str]) -> str | None:
+def _series_ids_are_derived(*, table: pa.Table, tags: Sequence[str], residual: str | None = None) -> str | None:
     if TIMESERIES_ID not in table.column_names:
         return f"column {TIMESERIES_ID!r} is missing"
     stored = table.column(TIMESERIES_ID)
-    same = pc.fill_null(pc.equal(stored, timeseries_ids(table, tags=tags)), False)
+    same = pc.fill_null(pc.equal(stored, timeseries_ids(table, tags=tags, residual=residual)), False)
     row = pc.index(same, False).as_py()
     return None if row < 0 else f"row {row} has the {TIMESERIES_ID} {stored[row]}, which its tags do not give"
 

@@ -27,7 +27,7 @@ from windrow.testing.metastore_cases.machine import MachineCases
 from windrow.testing.metastore_cases.publishing import CheckpointCases, PublishCases, RefusalCases
 from windrow.testing.metastore_cases.samples import FakeClock
 from windrow.testing.metastore_cases.snapshots import HistoryCases, PinCases
-from windrow.testing.metastore_cases.tables import ColumnCases, TableCases
+from windrow.testing.metastore_cases.tables import AttributeCases, ColumnCases, TableCases
 from windrow.testing.metastore_cases.texts import TextCases
 
 __all__ = ["FakeClock", "MetastoreTests"]
@@ -35,6 +35,7 @@ __all__ = ["FakeClock", "MetastoreTests"]
 
 class MetastoreTests(
     TableCases,
+    AttributeCases,
     ColumnCases,
     CommitCases,
     PublishCases,

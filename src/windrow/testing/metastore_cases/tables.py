@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 from windrow.errors import AlreadyExists, InvalidInput, NotFound
-from windrow.metastore import Metastore, TableColumn
-from windrow.testing.metastore_cases.samples import SETTINGS, TABLE, OpenAgain, a_table, add, everything
+from windrow.metastore import MOST_ATTRIBUTES, Metastore, TableColumn
+from windrow.testing.metastore_cases.samples import SETTINGS, TABLE, OpenAgain, a_table, add, begin, everything
 
-__all__ = ["ColumnCases", "TableCases"]
+__all__ = ["AttributeCases", "ColumnCases", "TableCases"]
 
 BAD_NAMES = ("", "1st", "_x", "a-b", "a b", "a.b", "a/b", "../x", "tabelle-ä", "x" * 129, "a\0", "a\n", "drop table;")
 
@@ -197,3 +197,32 @@ class ColumnCases:
         add(metastore, "c1", columns=schema.names)
         assert [column.type for column in open_again().columns(TABLE)] == types
         assert list(metastore.reserve_columns(TABLE, schema)) == schema.names
+
+
+class AttributeCases:
+    """Attributes of the residual column are known by name from the version on that first holds them."""
+
+    def test_an_attribute_is_known_from_the_commit_that_names_it(self, metastore: Metastore) -> None:
+        a_table(metastore)
+        assert metastore.attributes(TABLE) == ()
+        add(metastore, "c1", attributes=("b", "a"))
+        add(metastore, "c2", attributes=("c", "a"))
+        add(metastore, "c3")
+        seen = [metastore.attributes(TABLE, version) for version in range(4)]
+        assert seen == [(), ("a", "b"), ("a", "b", "c"), ("a", "b", "c")]
+        assert metastore.attributes(TABLE) == ("a", "b", "c")
+
+    def test_a_refused_commit_names_none(self, metastore: Metastore) -> None:
+        a_table(metastore)
+        begin(metastore, "c1")
+        with pytest.raises(InvalidInput):
+            metastore.publish("c1", columns=("ghost",), attributes=("a",))
+        assert metastore.attributes(TABLE) == ()
+
+    def test_there_is_an_end_to_names(self, metastore: Metastore) -> None:
+        a_table(metastore)
+        names = [f"a{number:04}" for number in range(MOST_ATTRIBUTES + 5)]
+        add(metastore, "c1", attributes=names[:10])
+        add(metastore, "c2", attributes=names[3:])
+        add(metastore, "c3", attributes=("zebra",))
+        assert list(metastore.attributes(TABLE)) == names[:MOST_ATTRIBUTES]
