@@ -1,4 +1,4 @@
-"""What the faces of one lake share: its store, its metastore, its clock and its ids."""
+"""What everybody who works on one lake shares: its store, its metastore, its clock and its ids."""
 
 from __future__ import annotations
 
@@ -6,12 +6,19 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
 
-from windrow.metastore import Metastore
+from sqlalchemy import URL
+
+from windrow.errors import ConfigError, NotFound, StorageError
+from windrow.metastore import Metastore, SqlMetastore
 from windrow.model.ids import time_ordered_id
-from windrow.storage import Store
+from windrow.storage import LocalStore, Store, open_store
 
 __all__ = ["Context"]
+
+_DATABASE = "windrow.db"
 
 
 def _now() -> int:
@@ -24,12 +31,63 @@ def _new_id() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The parts of an open lake."""
+    """The parts of an open lake. A pickled one is opened anew from its addresses where it arrives."""
 
     url: str
     store: Store
     metastore: Metastore
-    store_options: Mapping[str, str] = field(default_factory=dict)
+    store_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     now: Callable[[], int] = _now
     """Microseconds since the epoch."""
     new_id: Callable[[], str] = _new_id
+    metastore_url: str | None = field(default=None, repr=False)
+    """The address of the metastore with its password; None is the one in the lake's own folder."""
+
+    @classmethod
+    def open(
+        cls,
+        url: str,
+        metastore_url: str | None = None,
+        store_options: Mapping[str, str] | None = None,
+        *,
+        create: bool = True,
+        **parts: Any,
+    ) -> Self:
+        """Open the store and the metastore of a lake; `parts` are the clock and the ids, where they are given."""
+        options = dict(store_options or {})
+        store = open_store(url, options=options)
+        address = metastore_url or _beside(store, create=create)
+        metastore = SqlMetastore(address, create=create)
+        return cls(store.url, store, metastore, options, metastore_url=metastore_url, **parts)
+
+    def __reduce__(self) -> tuple[Callable[..., Context], tuple[Any, ...]]:
+        return _open_again, (self.url, self.metastore_url, dict(self.store_options))
+
+
+def _open_again(url: str, metastore_url: str | None, store_options: Mapping[str, str]) -> Context:
+    return Context.open(url, metastore_url, store_options, create=False)
+
+
+def _beside(store: Store, *, create: bool) -> str:
+    """Return the address of the database in a local lake's own folder."""
+    if not isinstance(store, LocalStore):
+        raise ConfigError(
+            f"metastore: a lake at {store.url} needs a database that many machines can reach, and none was named; "
+            "name one as the metastore, such as postgresql://user:password@host/database"
+        )
+    path = store.root / _DATABASE
+    if not path.exists():
+        if not create:
+            raise NotFound(f"there is no lake in {store.root}: it has no {_DATABASE}; create a table there first")
+        _make_folder(store.root)
+    # Spelled out, since a folder may be named with any character.
+    return URL.create("sqlite", database=str(path)).render_as_string()
+
+
+def _make_folder(root: Path) -> None:
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(
+            f"the folder {root} cannot be made: {error.strerror}; choose a folder that you may write to"
+        ) from error

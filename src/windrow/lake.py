@@ -7,21 +7,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from sqlalchemy import URL
-
 from windrow.context import Context
 from windrow.engines.duckdb import Answer, DuckDBEngine
-from windrow.errors import ConfigError, NotFound, StorageError
 from windrow.inspection import TableRow, tables_as_rows
-from windrow.metastore import SqlMetastore
 from windrow.model.rows import Rows
 from windrow.model.settings import TableSettings
-from windrow.storage import LocalStore, Store, open_store
 from windrow.table import Table
 
 __all__ = ["Lake", "connect"]
-
-_DATABASE = "windrow.db"
 
 
 class Lake:
@@ -92,37 +85,6 @@ def connect(
     `connect("s3://bucket/lake", metastore="postgresql://...")`. With `create=False` a lake that is not there is
     NotFound. `store_options` are those of `windrow.storage.open_store`.
     """
-    options = dict(store_options or {})
-    store = open_store(str(url), options=options)
-    address = metastore or _beside(store, create=create)
-    extra: dict[str, Any] = {}
-    if now is not None:
-        extra["now"] = now
-    if new_id is not None:
-        extra["new_id"] = new_id
-    return Lake(Context(store.url, store, SqlMetastore(address, create=create), options, **extra))
-
-
-def _beside(store: Store, *, create: bool) -> str:
-    """Return the address of the database in a local lake's own folder."""
-    if not isinstance(store, LocalStore):
-        raise ConfigError(
-            f"metastore: a lake at {store.url} needs a database that many machines can reach, and none was named; "
-            "name one as the metastore, such as postgresql://user:password@host/database"
-        )
-    path = store.root / _DATABASE
-    if not path.exists():
-        if not create:
-            raise NotFound(f"there is no lake in {store.root}: it has no {_DATABASE}; create a table there first")
-        _make_folder(store.root)
-    # Spelled out, since a folder may be named with any character.
-    return URL.create("sqlite", database=str(path)).render_as_string()
-
-
-def _make_folder(root: Path) -> None:
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StorageError(
-            f"the folder {root} cannot be made: {error.strerror}; choose a folder that you may write to"
-        ) from error
+    given = {"now": now, "new_id": new_id}
+    parts = {name: part for name, part in given.items() if part is not None}
+    return Lake(Context.open(str(url), metastore, store_options, create=create, **parts))

@@ -16,15 +16,14 @@ from windrow.metastore import TableRecord
 from windrow.model.scope import DEFAULT_SOURCE
 from windrow.model.settings import TableSettings
 from windrow.model.split import SplitMetadata
-from windrow.model.units import parse_seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from windrow.ingest.files import FileFormat
     from windrow.ingest.plan import IngestPlan
-    from windrow.ingest.run import Ingest
     from windrow.ingest.sources import Source
+    from windrow.ingest.stream import Stream
 
 __all__ = ["Table"]
 
@@ -100,17 +99,27 @@ class Table:
         `future` bounds how far ahead of now a point may lie. When more than `most_dropped` of the rows would be
         dropped, nothing is published. `on_split` hears of each split that was written.
         """
-        run = self._ingest(source, drop_late, future, most_dropped)
+        from windrow.ingest.settings import IngestSettings
+
+        run = IngestSettings(source, drop_late, future, most_dropped).ingest(self.context, self.name)
         return run.run(self._source(rows, file_format, spark, rare_attributes), on_split)
+
+    @property
+    def stream(self) -> Stream:
+        """Batches of Spark Structured Streaming into the table, each exactly once."""
+        from windrow.ingest.stream import Stream
+
+        return Stream(self.context, self.name)
 
     def plan_ingest(
         self, rows: Any, *, file_format: FileFormat | None = None, rare_attributes: float = 0.01
     ) -> IngestPlan:
         """Say what ingesting the rows would change, or refuse them as `ingest` would; nothing is written."""
         from windrow.ingest.plan import plan_of
+        from windrow.ingest.settings import IngestSettings
 
         found = self._source(rows, file_format, None, rare_attributes)
-        written = self._ingest(DEFAULT_SOURCE, drop_late=False, future=None, most_dropped=1).check(found)
+        written = IngestSettings().ingest(self.context, self.name).check(found.schema)
         return plan_of(self.name, found, written, self._types())
 
     def _source(self, rows: Any, file_format: FileFormat | None, spark: SparkSession | None, rare: float) -> Source:
@@ -129,24 +138,6 @@ class Table:
     def _types(self) -> dict[str, Any]:
         columns = self.context.metastore.columns(self.record.table_id)
         return {column.name: column.type for column in columns}
-
-    def _ingest(self, source: str, drop_late: bool, future: str | int | None, most_dropped: float) -> Ingest:  # noqa: FBT001
-        from windrow.ingest.late import ArrivalRule
-        from windrow.ingest.run import Ingest
-
-        record = self.record
-        oldest = record.settings.late_data_acceptance_window if drop_late else None
-        newest = None if future is None else parse_seconds(future, "future")
-        return Ingest(
-            metastore=self.context.metastore,
-            table=record,
-            lake_url=self.context.url,
-            commit_id=self.context.new_id(),
-            rule=ArrivalRule(self.context.now(), oldest, newest),
-            source_id=source,
-            store_options=self.context.store_options,
-            most_dropped=most_dropped,
-        )
 
     def relation(self) -> Relation:
         """Return what the table's name stands for in a query: its columns and the files that hold its rows."""

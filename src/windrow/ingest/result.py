@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-__all__ = ["IngestResult"]
+from windrow.errors import InvalidInput
+from windrow.ingest.report import Counts
+from windrow.metastore import CommitRecord, Published
+from windrow.model.split import SplitMetadata
+
+__all__ = ["IngestResult", "result_of", "summary_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +31,33 @@ class IngestResult:
     """Rows that were dropped because they came too late."""
     future: int = 0
     """Rows that were dropped because they lie too far ahead."""
+    replayed: bool = False
+    """The batch had been published before: this time nothing was written."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
         return asdict(self)
+
+
+_TOLD = ("windows", "size_bytes", "null_timestamps", "late", "future")
+
+
+def summary_of(splits: Sequence[SplitMetadata], counts: Counts) -> dict[str, int]:
+    """Return what is kept with the commit, so that a replay can tell what the first run did."""
+    return {
+        "windows": len({split.window for split in splits}),
+        "size_bytes": sum(split.size_bytes for split in splits),
+        "null_timestamps": sum(split.row_count for split in splits if split.window and split.window.overflow),
+        "late": counts.late,
+        "future": counts.future,
+    }
+
+
+def result_of(
+    table: str, done: Published | CommitRecord, summary: Mapping[str, Any], *, replayed: bool = False
+) -> IngestResult:
+    """Return what a published commit did."""
+    if done.version is None:
+        raise InvalidInput(f"commit {done.commit_id} of table {table!r} is not published; it has no result")
+    told = {name: int(summary.get(name, 0)) for name in _TOLD}
+    return IngestResult(table, done.commit_id, done.version, done.rows_added, done.added, replayed=replayed, **told)

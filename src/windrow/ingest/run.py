@@ -1,29 +1,47 @@
-"""One ingest from start to end: open a commit, let tasks write, publish what they report."""
+"""One ingest from start to end: open a commit, let tasks write, publish what they report.
+
+The three steps are apart, since Spark's sinks take them in three processes; `run` takes them in one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from windrow.errors import InvalidInput
+from windrow.errors import InvalidInput, WindrowError
+from windrow.ingest.batch import StreamBatch
 from windrow.ingest.late import ArrivalRule
-from windrow.ingest.report import Counts, Names, counts_of, names_of, split_of
-from windrow.ingest.result import IngestResult
+from windrow.ingest.report import Counts, counts_of, names_of, split_of
+from windrow.ingest.result import IngestResult, result_of, summary_of
 from windrow.ingest.sources import Source
 from windrow.ingest.steps import check_rows, written_schema
 from windrow.ingest.task import WriteTask
-from windrow.metastore import CommitKind, Metastore, TableColumn, TableRecord
+from windrow.metastore import Checkpoint, CommitKind, CommitRecord, CommitState, Metastore, TableColumn, TableRecord
 from windrow.model.invariants import require
 from windrow.model.scope import DEFAULT_SOURCE
 from windrow.model.split import SplitMetadata
 from windrow.runners.heartbeat import Heartbeat
 from windrow.runners.task_errors import errors_of_tasks
 
-__all__ = ["Ingest"]
+__all__ = ["Ingest", "Opened"]
 
 Progress = Callable[[SplitMetadata], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An ingest whose commit is open, with the work that its tasks do; plain values, so that it travels to them."""
+
+    commit: CommitRecord
+    task: WriteTask
+
+    @property
+    def is_replay(self) -> bool:
+        """Whether an earlier run published the commit: then there is nothing to do."""
+        return self.commit.state is CommitState.PUBLISHED
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,33 +58,77 @@ class Ingest:
     lease: float = 120.0
     most_dropped: float = 0.5
     """The share of the rows that may be dropped; when more would be, nothing is published."""
+    batch: StreamBatch | None = None
+    """The batch of a stream that this is; its checkpoint moves with the commit, and it may be empty."""
 
     def run(self, source: Source, on_split: Progress | None = None) -> IngestResult:
         """Write and publish the rows as one commit; nothing is visible before all of it is."""
-        written = self.check(source)
-        columns = self.metastore.reserve_columns(self.table.table_id, written)
-        commit = self.metastore.open_commit(
-            self.table.table_id, CommitKind.INGEST, commit_id=self.commit_id, lease=self.lease
-        )
-        task = self._task(commit.attempt, columns)
+        opened = self.open(source.schema)
+        if opened.is_replay:
+            return result_of(self.table.name, opened.commit, opened.commit.summary, replayed=True)
+        attempt = opened.commit.attempt
         try:
-            with Heartbeat(self.metastore, self.commit_id, commit.attempt, self.lease), errors_of_tasks():
-                reports = source.run(task.report, None if on_split is None else _telling(on_split))
+            with Heartbeat(self.metastore, self.commit_id, attempt, self.lease), errors_of_tasks():
+                reports = source.run(opened.task.report, None if on_split is None else _telling(on_split))
+        except BaseException:
+            self.give_up(attempt)
+            raise
+        return self.publish(attempt, reports)
+
+    def open(self, schema: pa.Schema) -> Opened:
+        """Open the commit, unless the rows cannot be points of the table.
+
+        The arrival time that the first attempt noted counts for every later one, so that a replay decides alike.
+        """
+        written = self.check(schema)
+        columns = self.metastore.reserve_columns(self.table.table_id, written)
+        noted = {"arrived_at": self.rule.arrived_at} | ({} if self.batch is None else self.batch.to_dict())
+        commit = self.metastore.open_commit(
+            self.table.table_id, CommitKind.INGEST, commit_id=self.commit_id, lease=self.lease, summary=noted
+        )
+        arrived_at = int(commit.summary.get("arrived_at", self.rule.arrived_at))
+        task = self._task(commit.attempt, columns, replace(self.rule, arrived_at=arrived_at))
+        return Opened(commit, task)
+
+    def check(self, schema: pa.Schema) -> pa.Schema:
+        """Refuse rows that cannot be points of the table; return the columns that its splits will have."""
+        check_rows(schema, self.table.settings)
+        return written_schema(schema, self.table.settings)
+
+    def publish(self, attempt: int, reports: Sequence[str]) -> IngestResult:
+        """Make visible what the tasks of an attempt reported, and move the checkpoint of the stream with it."""
+        try:
             splits = [split for split in map(split_of, reports) if split is not None]
             counts = counts_of(reports)
             self._check_counts(splits, counts)
+            checkpoint = self._checkpoint()
         except BaseException:
-            # Nothing was published, so the commit can be given up; its files are orphans.
-            self.metastore.abort(self.commit_id, attempt=commit.attempt)
+            self.give_up(attempt)
             raise
-        return self._publish(splits, counts, names_of(reports), commit.attempt)
+        summary, names = summary_of(splits, counts), names_of(reports)
+        published = self.metastore.publish(
+            self.commit_id,
+            attempt=attempt,
+            add=splits,
+            columns=names.columns,
+            attributes=names.attributes,
+            checkpoint=checkpoint,
+            summary=summary,
+        )
+        return result_of(self.table.name, published, summary)
 
-    def check(self, source: Source) -> pa.Schema:
-        """Refuse rows that cannot be points of the table; return the columns that its splits will have."""
-        check_rows(source.schema, self.table.settings)
-        return written_schema(source.schema, self.table.settings)
+    def give_up(self, attempt: int) -> None:
+        """Give an attempt up before it was published; its files are orphans."""
+        # What stopped the run is what the caller must hear of; a commit that is left open runs out by itself.
+        with suppress(WindrowError):
+            self.metastore.abort(self.commit_id, attempt=attempt)
 
-    def _task(self, attempt: int, columns: Mapping[str, TableColumn]) -> WriteTask:
+    def _checkpoint(self) -> Checkpoint | None:
+        if self.batch is None:
+            return None
+        return self.batch.checkpoint(self.metastore, self.table.table_id, self.source_id)
+
+    def _task(self, attempt: int, columns: Mapping[str, TableColumn], rule: ArrivalRule) -> WriteTask:
         return WriteTask(
             lake_url=self.lake_url,
             table=self.table.name,
@@ -76,7 +138,7 @@ class Ingest:
             commit_attempt=attempt,
             source_id=self.source_id,
             schema_epoch=self.table.schema_epoch,
-            rule=self.rule,
+            rule=rule,
             columns=columns,
             store_options=self.store_options,
         )
@@ -87,36 +149,14 @@ class Ingest:
         for id_ in ("DM-2", "DM-3"):
             require(id_, points_accepted=counts.read - counts.dropped, points_written=written)
         name = self.table.name
-        if not counts.read:
+        if not counts.read and self.batch is None:
             raise InvalidInput(f"table {name!r}: the data has no rows; nothing was published")
-        if counts.dropped > self.most_dropped * counts.read or not splits:
+        if counts.dropped > self.most_dropped * counts.read or not (splits or self.batch):
             raise InvalidInput(
                 f"table {name!r}: {counts.late} of {counts.read} rows are late and {counts.future} lie in the future; "
                 f"more than {self.most_dropped:.0%} would be dropped, so nothing was published. Look at the clock of "
-                "the source, or ingest the rows as a backfill"
+                "the source, allow more to be dropped (most_dropped), or take rows of any age (drop_late=False)"
             )
-
-    def _publish(self, splits: Sequence[SplitMetadata], counts: Counts, names: Names, attempt: int) -> IngestResult:
-        published = self.metastore.publish(
-            self.commit_id,
-            attempt=attempt,
-            add=splits,
-            columns=names.columns,
-            attributes=names.attributes,
-            summary={"late": counts.late, "future": counts.future},
-        )
-        return IngestResult(
-            table=self.table.name,
-            commit_id=self.commit_id,
-            version=published.version,
-            rows=published.rows_added,
-            splits=published.added,
-            windows=len({split.window for split in splits}),
-            size_bytes=sum(split.size_bytes for split in splits),
-            null_timestamps=sum(split.row_count for split in splits if split.window and split.window.overflow),
-            late=counts.late,
-            future=counts.future,
-        )
 
 
 def _telling(on_split: Progress) -> Callable[[str], None]:

@@ -45,11 +45,19 @@ class Commits(Catalog):
         self._sleep = sleep
         self._scope_keys = ScopeKeys()
 
-    def open_commit(self, table_id: str, kind: CommitKind, *, commit_id: str, lease: float) -> CommitRecord:
+    def open_commit(
+        self,
+        table_id: str,
+        kind: CommitKind,
+        *,
+        commit_id: str,
+        lease: float,
+        summary: Mapping[str, Any] | None = None,
+    ) -> CommitRecord:
         """Open a commit before anything is written; `lease` is in seconds and is kept alive by `heartbeat`.
 
         The same id again takes the commit over from an attempt that was lost: the earlier attempt can no longer
-        publish. A published commit is returned as it is.
+        publish. A published commit is returned as it is. `summary` is kept from the first opening, for all attempts.
         """
         guards.check_id("commit", commit_id)
         with self.database.writing() as connection:
@@ -59,7 +67,9 @@ class Commits(Catalog):
             expires = now + guards.microseconds("lease", lease)
             row = _commit_row(connection, commit_id)
             if row is None:
-                connection.execute(insert(commits).values(_new_commit(commit_id, key, kind, now, expires)))
+                connection.execute(
+                    insert(commits).values(_new_commit(commit_id, key, kind, now, expires, summary or {}))
+                )
             elif row.table_key != key or row.kind != kind:
                 raise Conflict(f"commit {commit_id} belongs to another table or is of kind {row.kind}; use a new id")
             elif row.state != CommitState.PUBLISHED:
@@ -187,7 +197,7 @@ class Commits(Catalog):
         rows_added, rows_removed = (sum(split.row_count for split in group) for group in (add, removed))
         result = Published(row.commit_id, version, len(add), len(removed), rows_added, rows_removed)
         connection.execute(update(tables).where(tables.c.table_key == key).values(version=version))
-        _record_published(connection, result, now, summary)
+        _record_published(connection, result, now, {**json.loads(row.summary), **summary})
         self._at_step("versioned")
         return result
 
@@ -269,7 +279,9 @@ def _update(commit_id: str) -> Any:
     return update(commits).where(commits.c.commit_id == commit_id)
 
 
-def _new_commit(commit_id: str, key: int, kind: CommitKind, now: int, expires: int) -> dict[str, Any]:
+def _new_commit(
+    commit_id: str, key: int, kind: CommitKind, now: int, expires: int, summary: Mapping[str, Any]
+) -> dict[str, Any]:
     return {
         "commit_id": commit_id,
         "table_key": key,
@@ -282,7 +294,7 @@ def _new_commit(commit_id: str, key: int, kind: CommitKind, now: int, expires: i
         "removed": 0,
         "rows_added": 0,
         "rows_removed": 0,
-        "summary": "{}",
+        "summary": _summary_text(summary),
     }
 
 

@@ -49,8 +49,20 @@ class Metastore(Protocol):
     def attributes(self, table_id: str, version: int | None = None) -> tuple[str, ...]:
         """Return the attributes that rows keep in the residual column at a version (the newest by default), by name."""
 
-    def open_commit(self, table_id: str, kind: CommitKind, *, commit_id: str, lease: float) -> CommitRecord:
-        """Open a commit, or take it over from an earlier attempt; a published one is returned as it is."""
+    def open_commit(
+        self,
+        table_id: str,
+        kind: CommitKind,
+        *,
+        commit_id: str,
+        lease: float,
+        summary: Mapping[str, Any] | None = None,
+    ) -> CommitRecord:
+        """Open a commit, or take it over from an earlier attempt; a published one is returned as it is.
+
+        What the first opening says in `summary` is kept: later attempts find it in the record, and publishing adds to
+        it.
+        """
 
     def heartbeat(self, commit_id: str, *, attempt: int = 1, lease: float) -> CommitRecord:
         """Prolong the lease of an open commit; LeaseExpired when it ran out already."""

@@ -166,6 +166,14 @@ class CommitCases:
         with pytest.raises(LeaseExpired, match="ran out"):
             metastore.publish("c1", add=[a_split("s1", "c1")])
 
+    def test_what_the_first_opening_noted_is_kept_for_later_attempts_and_in_the_end(self, metastore: Metastore) -> None:
+        a_table(metastore)
+        for noted in ({"arrived_at": 5, "late": 1}, {"arrived_at": 6}, None):
+            opened = metastore.open_commit(TABLE, CommitKind.INGEST, commit_id="c1", lease=60, summary=noted)
+            assert opened.summary == {"arrived_at": 5, "late": 1}
+        metastore.publish("c1", attempt=3, add=[a_split("s1", "c1")], summary={"late": 2})
+        assert metastore.commit("c1").summary == {"arrived_at": 5, "late": 2}
+
     def test_a_lease_that_ran_out_can_be_taken_over(self, metastore: Metastore, settable_clock: FakeClock) -> None:
         a_table(metastore)
         begin(metastore, "c1")
