@@ -16,6 +16,7 @@ from windrow.cli.text import table as text_table
 from windrow.errors import Damaged, NotFound, StorageError
 
 if TYPE_CHECKING:
+    from windrow.sidecar import Sidecar
     from windrow.sidecar.convert import Read
 
 __all__ = ["pm"]
@@ -83,15 +84,15 @@ def check(invocation: Invocation, sidecar: str, parquet: str | None) -> None:
 @pm.command()
 @click.argument("sidecar", metavar="FILE.pm")
 @click.option("--where", required=True, metavar="CONDITION", help="Such as: metric = 'cpu' and value > 5")
+@click.option("--parquet", metavar="FILE", help="Its Parquet file, in case that the sidecar is stale or damaged.")
 @pass_invocation
-def prune(invocation: Invocation, sidecar: str, where: str) -> None:
+def prune(invocation: Invocation, sidecar: str, where: str, parquet: str | None) -> None:
     """Say which row groups can hold a row that matches."""
     from windrow.scan.where import parse_where
-    from windrow.sidecar import Sidecar
     from windrow.sidecar.pruning import SidecarPruner
 
     _check_is_file(Path(sidecar))
-    opened = Sidecar.open(sidecar)
+    opened = _sound(sidecar, parquet)
     pruner = SidecarPruner(parse_where(where))
     kept = pruner.prune(opened)
     steps = pruner.explain(opened).to_dict()
@@ -101,6 +102,16 @@ def prune(invocation: Invocation, sidecar: str, where: str) -> None:
         result,
         lambda: f"{text_table(steps, ['step', 'units', 'asked', 'kept'])}\n\nrow groups that can match: {numbers}",
     )
+
+
+def _sound(sidecar: str, parquet: str | None) -> Sidecar:
+    from windrow.sidecar import Sidecar
+    from windrow.sidecar.sound import sound_sidecar
+
+    if parquet is None:
+        return Sidecar.open(sidecar)
+    with _opened(Path(parquet)) as (read, size):
+        return sound_sidecar(lambda: Sidecar.open(sidecar, parquet_size=size), read, size, name=parquet)
 
 
 def _described(found: dict[str, Any]) -> str:
