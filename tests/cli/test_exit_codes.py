@@ -17,6 +17,7 @@ CODES = [
     (errors.Conflict("x"), 4),
     (errors.LeaseExpired("x"), 4),
     (errors.StorageError("x"), 5),
+    (errors.Replaced("x"), 5),
     (errors.MetastoreError("x"), 5),
     (errors.Damaged("x"), 6),
     (errors.Incompatible("x"), 6),
