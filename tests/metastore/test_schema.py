@@ -66,7 +66,7 @@ def test_nothing_is_missing_and_nothing_is_too_much(migrated):
 def test_names_collations_keys_and_indexes_agree(migrated, request):
     made = describe(migrated)
     assert made == describe(request.getfixturevalue("declared"))
-    assert len(made["windrow_splits"]["indexes"]) == 3
+    assert len(made["windrow_splits"]["indexes"]) == 4
 
 
 def test_ids_are_compared_bytewise_on_postgresql(migrated):

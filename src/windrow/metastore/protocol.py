@@ -8,19 +8,25 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from windrow.metastore.records import (
+    Candidate,
     Changes,
     Checkpoint,
     CommitKind,
     CommitRecord,
+    GroupSummary,
     Pin,
     Published,
+    Quarantined,
+    RunRecord,
     SplitQuery,
     TableColumn,
     TableRecord,
     WindowSummary,
 )
+from windrow.model.scope import CompactionScope
 from windrow.model.settings import TableSettings
 from windrow.model.split import SplitMetadata
+from windrow.model.window import Window
 
 __all__ = ["Metastore"]
 
@@ -118,6 +124,29 @@ class Metastore(Protocol):
 
     def pins(self, table_id: str) -> list[Pin]:
         """Return the pins of a table that have not run out, oldest version first."""
+
+    def groups(self, table_id: str) -> Iterator[GroupSummary]:
+        """Yield the groups of visible splits that share scope and window, ordered by window."""
+
+    def candidates(
+        self, table_id: str, window: Window, *, page_size: int = ...
+    ) -> Iterator[tuple[CompactionScope, list[Candidate]]]:
+        """Yield the visible splits of the windows that start where this one does, in pieces of one scope each."""
+
+    def quarantine(self, table_id: str, reasons: Mapping[str, str]) -> None:
+        """Keep splits away from merging; the first reason of a split stays."""
+
+    def quarantined(self, table_id: str) -> list[Quarantined]:
+        """Return the splits that are kept away from merging, by id."""
+
+    def pardon(self, table_id: str, split_ids: Collection[str]) -> int:
+        """Let splits be merged again, and return how many of them were kept away."""
+
+    def record_run(self, table_id: str, run: RunRecord) -> None:
+        """Write a run of compaction down, or what became of it since."""
+
+    def runs(self, table_id: str, *, limit: int | None = None) -> list[RunRecord]:
+        """Return the runs of compaction on a table, newest first."""
 
     def close(self) -> None:
         """Give all connections back."""

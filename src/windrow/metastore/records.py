@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -20,13 +20,18 @@ from windrow.model.zones import StoredZones
 
 __all__ = [
     "MOST_ATTRIBUTES",
+    "Candidate",
     "Changes",
     "Checkpoint",
     "CommitKind",
     "CommitRecord",
     "CommitState",
+    "GroupSummary",
     "Pin",
     "Published",
+    "Quarantined",
+    "RunRecord",
+    "RunState",
     "SplitQuery",
     "TableColumn",
     "TableRecord",
@@ -171,6 +176,74 @@ class WindowSummary:
     size_bytes: int
     generation: int
     """The largest generation in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSummary:
+    """The visible splits of one scope in one window, counted: what may be merged with each other."""
+
+    scope: CompactionScope
+    window: Window | None
+    splits: int
+    rows: int
+    size_bytes: int
+
+
+class Candidate(NamedTuple):
+    """A visible split, as far as merging asks for it."""
+
+    split_id: str
+    key: str
+    size_bytes: int
+    row_count: int
+    generation: int
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """A split that cannot be merged."""
+
+    split_id: str
+    reason: str
+    since: int
+
+
+class RunState(StrEnum):
+    """Where a run of compaction stands; one whose process died stays `running`."""
+
+    RUNNING = "running"
+    DONE = "done"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """A run of compaction, counted."""
+
+    run_id: str
+    state: RunState
+    started_at: int
+    ended_at: int | None = None
+    planned: int = 0
+    done: int = 0
+    skipped: int = 0
+    """Merges that were discarded, since another commit had taken an input, or that were not begun."""
+    failed: int = 0
+    splits_in: int = 0
+    splits_out: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+    bytes_new: int = 0
+    """Bytes of the inputs that had never been merged before."""
+    problems: tuple[str, ...] = ()
+    """Why merges were skipped or failed, the first of them."""
+
+    @property
+    def write_amplification(self) -> float | None:
+        """Bytes written for every byte that was merged for the first time; None when there was none."""
+        return self.bytes_out / self.bytes_new if self.bytes_new else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,8 @@ __all__ = [
     "identity",
     "metadata",
     "pins",
+    "quarantine",
+    "runs",
     "scopes",
     "splits",
     "tables",
@@ -151,6 +153,16 @@ Index(
     sqlite_where=splits.c.removed_version.is_not(None),
     postgresql_where=splits.c.removed_version.is_not(None),
 )
+Index(
+    "windrow_splits_by_group",
+    splits.c.table_key,
+    splits.c.window_kind,
+    splits.c.window_start,
+    splits.c.scope_key,
+    splits.c.split_id,
+    sqlite_where=splits.c.removed_version.is_(None),
+    postgresql_where=splits.c.removed_version.is_(None),
+)
 
 pins = Table(
     "windrow_pins",
@@ -170,3 +182,34 @@ checkpoints = Table(
     Column("position", Text, nullable=False),
     Column("commit_id", _Id, nullable=False),
 )
+
+runs = Table(
+    "windrow_runs",
+    metadata,
+    Column("run_id", _Id, primary_key=True),
+    Column("table_key", ForeignKey("windrow_tables.table_key"), nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("started_at", BigInteger, nullable=False),
+    Column("ended_at", BigInteger, nullable=True),
+    Column("planned", BigInteger, nullable=False),
+    Column("done", BigInteger, nullable=False),
+    Column("skipped", BigInteger, nullable=False),
+    Column("failed", BigInteger, nullable=False),
+    Column("splits_in", BigInteger, nullable=False),
+    Column("splits_out", BigInteger, nullable=False),
+    Column("bytes_in", BigInteger, nullable=False),
+    Column("bytes_out", BigInteger, nullable=False),
+    Column("bytes_new", BigInteger, nullable=False),
+    Column("problems", Text, nullable=False),
+)
+"""Runs of compaction, one row each."""
+
+quarantine = Table(
+    "windrow_quarantine",
+    metadata,
+    Column("table_key", ForeignKey("windrow_tables.table_key"), primary_key=True, autoincrement=False),
+    Column("split_id", _bytewise(128), primary_key=True),
+    Column("reason", Text, nullable=False),
+    Column("since", BigInteger, nullable=False),
+)
+"""Splits that cannot be merged, and why; readers see them as before."""

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from windrow.metastore.commits import Commits
+from windrow.metastore.compaction import CompactionRecords
 from windrow.metastore.database import Clock, Database
 from windrow.metastore.listing import Listing
 from windrow.metastore.pins import Pins
@@ -16,8 +17,8 @@ from windrow.metastore.scopes import Scopes
 __all__ = ["SqlMetastore"]
 
 
-class SqlMetastore(Commits, Listing, Pins):
-    """Versions, splits, commits, pins and checkpoints in a SQL database.
+class SqlMetastore(Commits, Listing, Pins, CompactionRecords):
+    """Versions, splits, commits, pins, checkpoints and runs of compaction in a SQL database.
 
     `url` is `sqlite:///path` or `postgresql://...`. An empty database is set up unless `create` is False. `clock`
     replaces the clock by which leases and pins are judged; `at_step` is called at the named points of a publish.

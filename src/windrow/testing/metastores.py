@@ -22,6 +22,7 @@ from __future__ import annotations
 import pytest
 
 from windrow.testing.metastore_cases.commits import CommitCases
+from windrow.testing.metastore_cases.compaction import CompactionCases
 from windrow.testing.metastore_cases.listing import ListingCases
 from windrow.testing.metastore_cases.machine import MachineCases
 from windrow.testing.metastore_cases.publishing import CheckpointCases, PublishCases, RefusalCases
@@ -44,6 +45,7 @@ class MetastoreTests(
     HistoryCases,
     PinCases,
     ListingCases,
+    CompactionCases,
     TextCases,
     MachineCases,
 ):

@@ -144,6 +144,9 @@ def _of_table(metastore: Metastore, record: TableRecord) -> dict[str, Any]:
         "changes": list(metastore.changes(table_id, 0)),
         "checkpoints": [metastore.checkpoint(table_id, source) for source in SOURCES],
         "pins": metastore.pins(table_id),
+        "groups": list(metastore.groups(table_id)),
+        "quarantined": metastore.quarantined(table_id),
+        "runs": metastore.runs(table_id),
     }
 
 
