@@ -37,7 +37,9 @@ class PolicySettings:
     max_merge_ops: int = 4
     """How often a row may be rewritten before its split counts as mature."""
     maturation_period: int = 48 * 3600
-    """Seconds after which a split is left as it is."""
+    """Seconds after which a split is left as it is, in a window that still grows."""
+    rewrite_budget: int = 8
+    """How often a row may be rewritten for the sake of late splits, in a window that no longer grows."""
 
     def __post_init__(self) -> None:
         if self.name not in _POLICIES:
@@ -46,6 +48,7 @@ class PolicySettings:
         _whole("policy.max_merge_factor", self.max_merge_factor, self.merge_factor)
         _whole("policy.max_merge_ops", self.max_merge_ops, 1)
         _whole("policy.maturation_period", self.maturation_period, 0)
+        _whole("policy.rewrite_budget", self.rewrite_budget, 1)
 
     @classmethod
     def of(cls, value: Any) -> PolicySettings:

@@ -1,0 +1,209 @@
+"""What to merge, and why: walks the metastore in little memory and decides about every visible split.
+
+Groups are scope by scope and window by window, so that nothing is ever merged across either. The windows that matter
+most come first: those that are queried most, then the newest.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+
+from windrow.compaction.policies import POLICIES, Choice, Circumstances, Policy, fewest_files, finalise
+from windrow.errors import InvariantViolation
+from windrow.metastore import Candidate, GroupSummary, Metastore, TableRecord
+from windrow.model.invariants import require
+from windrow.model.scope import CompactionScope
+from windrow.model.split import SplitMetadata
+from windrow.model.window import Window
+
+__all__ = ["Decision", "Left", "PlannedMerge", "Planner"]
+
+CHUNK = 20_000
+"""Splits of a group that are decided about at a time."""
+
+Heat = Callable[[Window], float]
+"""Says how often a window is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedMerge:
+    """Splits that become fewer."""
+
+    scope: CompactionScope
+    window: Window
+    inputs: tuple[Candidate, ...]
+    outputs: int
+    why: str
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes that the merge reads."""
+        return sum(split.size_bytes for split in self.inputs)
+
+    def splits(self) -> list[SplitMetadata]:
+        """Return the inputs as a merge takes them."""
+        return [
+            SplitMetadata(
+                split_id=each.split_id,
+                scope=self.scope,
+                window=self.window,
+                key=each.key,
+                size_bytes=each.size_bytes,
+                row_count=each.row_count,
+                created_at=each.created_at,
+                commit_id="",
+                generation=each.generation,
+            )
+            for each in self.inputs
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """Splits that stay as they are, for one reason."""
+
+    scope: CompactionScope
+    window: Window | None
+    count: int
+    size_bytes: int
+    why: str
+    split_ids: tuple[str, ...] = ()
+    """Which, where the group was looked at split by split."""
+
+
+Decision = PlannedMerge | Left
+
+
+@dataclass(frozen=True, slots=True)
+class Planner:
+    """Plans the merges of one table."""
+
+    metastore: Metastore
+    table: TableRecord
+    now: int
+    """Microseconds since the epoch."""
+    policy: Policy | None = None
+    """For windows that still grow; the table's own by default."""
+    wanted: Callable[[Window | None], bool] = field(default=lambda _: True)
+    """Which windows to look at."""
+    heat: Heat = field(default=lambda _: 0.0)
+    chunk: int = CHUNK
+
+    def decisions(self) -> Iterator[Decision]:
+        """Decide about every visible split: first what is settled for whole groups, then window by window."""
+        worth_a_look: dict[Window, set[CompactionScope]] = defaultdict(set)
+        for group in self.metastore.groups(self.table.table_id):
+            if not self.wanted(group.window):
+                continue
+            why = self._settled(group)
+            if why is None and group.window is not None:
+                worth_a_look[_place(group.window)].add(group.scope)
+            elif why is not None:
+                yield Left(group.scope, group.window, group.splits, group.size_bytes, why)
+        banned = {each.split_id: each.reason for each in self.metastore.quarantined(self.table.table_id)}
+        for window in sorted(worth_a_look, key=self._rank):
+            yield from self._window(window, worth_a_look.pop(window), banned)
+
+    def merges(self) -> Iterator[PlannedMerge]:
+        """Return the merges alone."""
+        return (each for each in self.decisions() if isinstance(each, PlannedMerge))
+
+    def closed(self, window: Window) -> bool:
+        """Whether a window no longer grows: late points of streams are not accepted any more."""
+        patience = self.table.settings.late_data_acceptance_window
+        return not window.overflow and (window.end + patience) * 10**6 <= self.now
+
+    def _settled(self, group: GroupSummary) -> str | None:
+        """The reason that leaves a whole group as it is, None when it has to be looked at split by split."""
+        window, start = group.window, self.table.settings.compaction_start_time
+        if window is None:
+            return "it has no window: registered files are never merged"
+        if not group.scope.sort_schema:
+            return "it is not sorted"
+        if not window.overflow and window.start < start:
+            return f"its window starts before the compaction start time {start}"
+        if group.splits < 2:
+            return "it is alone in its window"
+        return None
+
+    def _rank(self, window: Window) -> tuple[float, bool, int]:
+        return -self.heat(window), window.overflow, -window.start
+
+    def _window(self, place: Window, scopes: set[CompactionScope], banned: dict[str, str]) -> Iterator[Decision]:
+        pieces = self.metastore.candidates(self.table.table_id, place)
+        for scope, pages in groupby(pieces, key=lambda piece: piece[0]):
+            if scope in scopes:
+                window = replace(place, duration=scope.window_duration)
+                yield from self._group(scope, window, (page for _, page in pages), banned)
+
+    def _group(
+        self, scope: CompactionScope, window: Window, pages: Iterable[list[Candidate]], banned: dict[str, str]
+    ) -> Iterator[Decision]:
+        """Decide about a group in chunks: what a chunk leaves is decided about anew with the next one."""
+        at = Circumstances.of(self.table.settings, self.now)
+        held: list[Candidate] = []
+        for page in pages:
+            kept_away = [split for split in page if split.split_id in banned]
+            for split in kept_away:
+                why = f"it is in quarantine: {banned[split.split_id]}"
+                yield Left(scope, window, 1, split.size_bytes, why, (split.split_id,))
+            held += [split for split in page if split.split_id not in banned] if kept_away else page
+            if len(held) >= self.chunk:
+                choice = self._chosen(scope, window, held, replace(at, more_follow=True))
+                yield from self._merges(scope, window, choice)
+                held = [split for split, _ in choice.left]
+                if len(held) > self.chunk // 2:
+                    yield from _left(scope, window, choice)
+                    held = []
+        choice = self._chosen(scope, window, held, at)
+        yield from self._merges(scope, window, choice)
+        yield from _left(scope, window, choice)
+
+    def _chosen(self, scope: CompactionScope, window: Window, splits: list[Candidate], at: Circumstances) -> Choice:
+        if len(splits) == 1:
+            return Choice(left=[(splits[0], "it is alone in its window")])
+        policy = finalise if self.closed(window) else self.policy or POLICIES[self.table.settings.policy.name]
+        choice = policy(splits, at)
+        _check_conserved(splits, choice, scope, window)
+        return choice
+
+    def _merges(self, scope: CompactionScope, window: Window, choice: Choice) -> Iterator[PlannedMerge]:
+        start, target = self.table.settings.compaction_start_time, self.table.settings.target_split_size
+        for inputs, why in choice.merges:
+            require("CS-3", window=window, compaction_start_time=start)
+            yield PlannedMerge(scope, window, inputs, fewest_files(inputs, target), why)
+
+
+def _place(window: Window) -> Window:
+    """One window for all durations that start together: their splits lie together in the metastore."""
+    return Window.overflow_of(3600) if window.overflow else replace(window, duration=60)
+
+
+def _left(scope: CompactionScope, window: Window, choice: Choice) -> Iterator[Left]:
+    by_reason: dict[str, list[Candidate]] = defaultdict(list)
+    for split, why in choice.left:
+        by_reason[why].append(split)
+    for why, splits in by_reason.items():
+        size = sum(split.size_bytes for split in splits)
+        yield Left(scope, window, len(splits), size, why, tuple(split.split_id for split in splits))
+
+
+def _check_conserved(given: list[Candidate], choice: Choice, scope: CompactionScope, window: Window) -> None:
+    """A policy decides about each split that it was given, once, and about no other."""
+    merged = [split for inputs, _ in choice.merges for split in inputs]
+    decided = Counter(split.split_id for split in merged)
+    decided.update(split.split_id for split, _ in choice.left)
+    known = {split.split_id for split in given}
+    strangers = sorted(decided.keys() - known)
+    if strangers:
+        raise InvariantViolation(
+            "CS-1", f"the policy would merge split {strangers[0]}, which is none of {scope} in window {window}"
+        )
+    if any(count > 1 for count in decided.values()) or len(decided) != len(known):
+        wrong = next(iter(sorted(known - decided.keys())), None) or decided.most_common(1)[0][0]
+        raise InvariantViolation("MC-1", f"the policy decided about split {wrong} {decided[wrong]} times, not once")
+    if any(len(inputs) < 2 for inputs, _ in choice.merges):
+        raise InvariantViolation("MC-1", f"the policy would merge a single split in window {window}")
