@@ -60,6 +60,10 @@ class Context:
         metastore = SqlMetastore(address, create=create)
         return cls(store.url, store, metastore, options, metastore_url=metastore_url, **parts)
 
+    def close(self) -> None:
+        """Give connections back."""
+        self.metastore.close()
+
     def __reduce__(self) -> tuple[Callable[..., Context], tuple[Any, ...]]:
         return _open_again, (self.url, self.metastore_url, dict(self.store_options))
 

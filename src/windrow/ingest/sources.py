@@ -20,8 +20,9 @@ from windrow.runners.spark import Work, run_on_partitions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
-__all__ = ["ArrowSource", "FilesSource", "FrameSource", "Source", "source_of"]
+__all__ = ["ArrowSource", "FilesSource", "FrameSource", "Source", "arrow_schema", "source_of"]
 
 _CHUNK_BYTES = 256 * 2**20
 """A stream is dealt out to tasks in chunks of about this size."""
@@ -51,12 +52,7 @@ class FrameSource:
     @cached_property
     def schema(self) -> pa.Schema:
         """The columns as Arrow has them."""
-        from pyspark.sql.pandas.types import to_arrow_schema
-
-        try:
-            return to_arrow_schema(self.rows.schema, timezone="UTC")
-        except Exception as error:  # Spark's own have no other root
-            raise InvalidInput(f"the DataFrame has a column that Arrow cannot hold: {error}") from error
+        return arrow_schema(self.rows.schema)
 
     def run(self, work: Work, on_report: OnReport) -> list[str]:
         """Run the work on the partitions of the DataFrame."""
@@ -124,6 +120,16 @@ class ArrowSource:
                 held = []
         if held:
             yield held
+
+
+def arrow_schema(columns: StructType) -> pa.Schema:
+    """Return the columns of a DataFrame as Arrow has them."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    try:
+        return to_arrow_schema(columns, timezone="UTC")
+    except Exception as error:  # Spark's own have no other root
+        raise InvalidInput(f"the DataFrame has a column that Arrow cannot hold: {error}") from error
 
 
 def source_of(

@@ -1,0 +1,104 @@
+"""The options of Spark's sink: which table of which lake, and how rows are taken into it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+from windrow.context import Context
+from windrow.errors import InvalidInput
+from windrow.ingest.batch import StreamBatch
+from windrow.ingest.checkpoints import QueryCheckpoint
+from windrow.ingest.run import Ingest
+from windrow.ingest.settings import IngestSettings
+from windrow.model.units import parse_seconds
+
+__all__ = ["SinkOptions"]
+
+_STORE = "store."
+_LEASE = "1h"
+"""No process of ours lives through the whole of a write to prolong the lease, so it is a long one."""
+_OURS = ("lake", "table", "metastore", "source", "drop_late", "future", "most_dropped", "lease")
+_SPARKS = ("path", "checkpointlocation", "queryname")
+
+
+@dataclass(frozen=True, slots=True)
+class SinkOptions:
+    """What the options of a sink say, checked."""
+
+    lake: str
+    table: str
+    settings: IngestSettings
+    metastore: str | None = field(default=None, repr=False)
+    store_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    checkpoint: str | None = None
+
+    @classmethod
+    def of(cls, options: Mapping[str, str], *, streaming: bool) -> SinkOptions:
+        """Read the options as Spark hands them over: text, with names in lower case."""
+        given = {name.lower(): value for name, value in options.items()}
+        store_options = {name.removeprefix(_STORE): given[name] for name in given if name.startswith(_STORE)}
+        _refuse_unknown(name for name in given if not name.startswith(_STORE))
+        return cls(
+            lake=_needed(given, "lake", given.get("path")),
+            table=_needed(given, "table"),
+            settings=IngestSettings(
+                **_parsed(given, {"source": str, "future": str, "most_dropped": _share}),
+                drop_late=_flag("drop_late", given.get("drop_late", str(streaming))),
+                lease=parse_seconds(given.get("lease", _LEASE), "option lease"),
+            ),
+            metastore=given.get("metastore"),
+            store_options=store_options,
+            checkpoint=_needed(given, "checkpointLocation") if streaming else None,
+        )
+
+    def open(self) -> closing[Context]:
+        """Open the lake, for a block."""
+        context = Context.open(self.lake, self.metastore, self.store_options, create=False)
+        return closing(context)
+
+    def ingest(self, context: Context, batch: StreamBatch | None = None) -> Ingest:
+        """Return the run that a write is."""
+        return self.settings.ingest(context, self.table, batch)
+
+    def batch(self) -> StreamBatch:
+        """Return the batch of the stream that runs now."""
+        return QueryCheckpoint.at(self.checkpoint or "", self.store_options).batch()
+
+
+def _needed(given: Mapping[str, str], name: str, otherwise: str | None = None) -> str:
+    found = given.get(name.lower(), otherwise)
+    if not found:
+        raise InvalidInput(f"format windrow: the option {name!r} is missing; add .option({name!r}, ...)")
+    return found
+
+
+def _refuse_unknown(names: Any) -> None:
+    for name in names:
+        if name not in (*_OURS, *_SPARKS):
+            near = get_close_matches(name, _OURS, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"it knows {', '.join(_OURS)} and {_STORE}<name>"
+            raise InvalidInput(f"format windrow: unknown option {name!r}; {hint}")
+
+
+def _parsed(given: Mapping[str, str], kinds: Mapping[str, Callable[[str], Any]]) -> dict[str, Any]:
+    return {name: kind(given[name]) for name, kind in kinds.items() if name in given}
+
+
+def _flag(name: str, text: str) -> bool:
+    if text.lower() not in {"true", "false"}:
+        raise InvalidInput(f"format windrow: option {name!r} is {text!r}; write true or false")
+    return text.lower() == "true"
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise InvalidInput(f"format windrow: option 'most_dropped' is {text!r}; write a number from 0 to 1")
+    return share
