@@ -15,6 +15,7 @@ from windrow.model.window import Window
 __all__ = [
     "ColumnRow",
     "CommitRow",
+    "DeadLetterRow",
     "Inspect",
     "SplitRow",
     "TableDescription",
@@ -67,6 +68,16 @@ class CommitRow:
     removed: int
     rows_added: int
     rows_removed: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterRow:
+    """A file of rows that an ingest dropped."""
+
+    key: str
+    rows: int
+    commit_id: str
+    version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +155,19 @@ class Inspect:
                     rows_removed=each.rows_removed,
                 )
                 for each in records
+            ),
+        )
+
+    def dead_letters(self) -> Rows[DeadLetterRow]:
+        """Return the files of rows that ingests dropped, newest first; those that are not listed were not published."""
+        records = (each for each in self.metastore.commits(self.table_id) if (each.version or 0) <= self.version)
+        return Rows(
+            DeadLetterRow,
+            tuple(
+                DeadLetterRow(file["key"], file["rows"], each.commit_id, each.version)
+                for each in records
+                if each.version is not None
+                for file in each.summary.get("dead_letters", ())
             ),
         )
 

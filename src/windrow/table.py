@@ -85,6 +85,7 @@ class Table:
         most_dropped: float = 0.5,
         file_format: FileFormat | None = None,
         rare_attributes: float = 0.01,
+        dead_letter: bool = False,
         spark: SparkSession | None = None,
         on_split: Callable[[SplitMetadata], None] | None = None,
     ) -> IngestResult:
@@ -97,12 +98,16 @@ class Table:
 
         A batch is a backfill: points of any age are taken, unless `drop_late` asks for the table's acceptance window.
         `future` bounds how far ahead of now a point may lie. When more than `most_dropped` of the rows would be
-        dropped, nothing is published. `on_split` hears of each split that was written.
+        dropped, nothing is published. With `dead_letter`, what is dropped is kept in files that the result names, and
+        files whose types conflict with the table's are dropped into them instead of stopping the rest.
+
+        `on_split` hears of each split that was written.
         """
         from windrow.ingest.settings import IngestSettings
 
-        run = IngestSettings(source, drop_late, future, most_dropped).ingest(self.context, self.name)
-        return run.run(self._source(rows, file_format, spark, rare_attributes), on_split)
+        settings = IngestSettings(source, drop_late, future, most_dropped, dead_letter=dead_letter)
+        found = self._source(rows, file_format, spark, rare_attributes, set_aside=dead_letter)
+        return settings.ingest(self.context, self.name).run(found, on_split)
 
     @property
     def stream(self) -> Stream:
@@ -112,17 +117,24 @@ class Table:
         return Stream(self.context, self.name)
 
     def plan_ingest(
-        self, rows: Any, *, file_format: FileFormat | None = None, rare_attributes: float = 0.01
+        self,
+        rows: Any,
+        *,
+        file_format: FileFormat | None = None,
+        rare_attributes: float = 0.01,
+        dead_letter: bool = False,
     ) -> IngestPlan:
         """Say what ingesting the rows would change, or refuse them as `ingest` would; nothing is written."""
         from windrow.ingest.plan import plan_of
         from windrow.ingest.settings import IngestSettings
 
-        found = self._source(rows, file_format, None, rare_attributes)
+        found = self._source(rows, file_format, None, rare_attributes, set_aside=dead_letter)
         written = IngestSettings().ingest(self.context, self.name).check(found.schema)
         return plan_of(self.name, found, written, self._types())
 
-    def _source(self, rows: Any, file_format: FileFormat | None, spark: SparkSession | None, rare: float) -> Source:
+    def _source(
+        self, rows: Any, file_format: FileFormat | None, spark: SparkSession | None, rare: float, *, set_aside: bool
+    ) -> Source:
         from windrow.ingest.sources import source_of
 
         types = self._types()
@@ -133,6 +145,7 @@ class Table:
             store_options=self.context.store_options,
             types=types,
             attributes=AttributeRule.of_table(self.settings, types, rare),
+            set_aside=set_aside,
         )
 
     def _types(self) -> dict[str, Any]:

@@ -67,3 +67,12 @@ def test_otlp_files_are_taken_and_rare_attributes_are_found_by_name(call, points
     assert found["rows"] == 20
     assert call("sql", "select count(load) as n from metrics", "--json").json == [{"n": 1}]
     assert "load" not in [column["name"] for column in call("inspect", "columns", "metrics", "--json").json]
+
+
+def test_rows_of_other_types_become_dead_letters_when_asked(call, points, here):
+    call("ingest", "metrics", points)
+    (here / "bad.csv").write_text(CSV.replace("1.5", "much"))
+    found = call("ingest", "metrics", points, "bad.csv", "--dead-letter", "--json").json
+    assert (found["rows"], found["conflicting"], len(found["dead_letters"])) == (2, 2, 1)
+    (listed,) = call("inspect", "dead-letters", "metrics", "--json").json
+    assert (listed["key"], listed["rows"], listed["version"]) == (found["dead_letters"][0], 2, 2)

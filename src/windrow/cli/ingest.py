@@ -36,6 +36,11 @@ _FORMATS = ("parquet", "csv", "json", "otlp")
     "--most-dropped", type=click.FloatRange(0, 1), default=0.5, show_default=True, help="Share that may be dropped."
 )
 @click.option(
+    "--dead-letter",
+    is_flag=True,
+    help="Keep dropped rows in files of their own; drop files of conflicting types too.",
+)
+@click.option(
     "--rare-attributes",
     type=click.FloatRange(0, 1),
     default=0.01,
@@ -55,6 +60,7 @@ def ingest(
     *,
     file_format: str | None,
     rare_attributes: float,
+    dead_letter: bool,
     runner: str,
     dry_run: bool,
     **rules: Any,
@@ -63,9 +69,10 @@ def ingest(
     from windrow.ingest.files import FileFormat
 
     kind = FileFormat(file_format) if file_format else None
+    reading: dict[str, Any] = {"file_format": kind, "rare_attributes": rare_attributes, "dead_letter": dead_letter}
     with invocation.lake() as lake:
         opened = lake.table(table)
-        plan = opened.plan_ingest(list(sources), file_format=kind, rare_attributes=rare_attributes)
+        plan = opened.plan_ingest(list(sources), **reading)
         if dry_run:
             invocation.output.answer(
                 {"dry_run": True, **plan.to_dict()}, lambda: f"would ingest\n\n{fields(plan.to_dict())}"
@@ -74,10 +81,9 @@ def ingest(
         with _session(invocation, runner, plan.size_bytes or 0) as spark, ticking(f"ingesting into {table}") as advance:
             result = opened.ingest(
                 list(sources),
-                file_format=kind,
-                rare_attributes=rare_attributes,
                 spark=spark,
                 on_split=lambda split: advance(split.row_count, split.size_bytes),
+                **reading,
                 **rules,
             )
     invocation.output.answer(result.to_dict(), lambda: f"ingested\n\n{fields(result.to_dict())}")

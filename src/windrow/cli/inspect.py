@@ -74,6 +74,17 @@ def columns(invocation: Invocation, table: str, version: int | None, limit: int 
     _answer(invocation, rows[:limit], ["name", "type", "field_id"])
 
 
+@inspect.command("dead-letters")
+@_table
+@_version
+@_limit
+@pass_invocation
+def dead_letters(invocation: Invocation, table: str, version: int | None, limit: int | None) -> None:
+    """List the files of rows that ingests into TABLE dropped, newest first."""
+    rows = _read(invocation, table, version, lambda views: views.dead_letters())
+    _answer(invocation, rows[:limit], ["key", "rows", "version", "commit_id"])
+
+
 def _read(
     invocation: Invocation, table: str, version: int | None, view: Callable[[Inspect], Rows[Any]]
 ) -> list[dict[str, Any]]:

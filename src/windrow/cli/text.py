@@ -24,7 +24,8 @@ def _moment(text: str) -> str:
 
 # Numbers without a unit here stay as they are: seconds since the epoch, versions and ids are no counts.
 _COUNTS = (
-    "added", "late", "null_timestamps", "points", "removed", "rows", "rows_added", "rows_removed", "splits", "windows",
+    "added", "conflicting", "future", "late",
+    "null_timestamps", "points", "removed", "rows", "rows_added", "rows_removed", "splits", "windows",
 )  # fmt: skip
 _DURATIONS = ("window", "window_seconds", "retention", "late_data_acceptance_window", "maturation_period")
 _UNITS: dict[str, tuple[type, Callable[[Any], str]]] = {

@@ -8,8 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.errors import InvalidInput
+from windrow.model.widening import widened
 
-__all__ = ["coerced"]
+__all__ = ["coerced", "conflict_of"]
 
 
 def coerced(rows: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:
@@ -22,6 +23,16 @@ def coerced(rows: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise InvalidInput(f"column {name!r} cannot become {types[name]}: {error}") from error
     return pa.table(columns)
+
+
+def conflict_of(schema: pa.Schema, types: Mapping[str, pa.DataType]) -> str | None:
+    """Say why rows of a schema cannot have the table's types, None when they can."""
+    for each in schema:
+        if each.name not in types:
+            return f"column {each.name!r} comes from this data alone, which does not fit the table"
+        if widened(types[each.name], each.type) != types[each.name]:
+            return f"column {each.name!r} is {types[each.name]} in the table and {each.type} in the data"
+    return None
 
 
 def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:

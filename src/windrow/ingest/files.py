@@ -8,7 +8,7 @@ from __future__ import annotations
 import glob
 import heapq
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 
 from windrow.errors import Damaged, InvalidInput, NotFound, StorageError
 from windrow.ingest.attributes import point_schema
+from windrow.ingest.dead_letter import FILE, PROBLEM
 from windrow.model.points import is_text
 from windrow.storage import ByteRange, open_store
 
@@ -76,11 +77,18 @@ class SourceFile:
     """Types of columns that are known; text formats would have to guess them."""
     promoted: frozenset[str] = frozenset()
     """Attributes of OTLP metrics that become columns."""
+    set_aside: bool = False
+    """Name the file in its rows; when it is text that cannot be read as `types` asks, read it as lines."""
 
     @property
     def is_remote(self) -> bool:
         """Whether the file is read through a store."""
         return "://" in self.name
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the types of the columns are not in the file."""
+        return self.format in (FileFormat.CSV, FileFormat.JSON)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +145,32 @@ def deal_out(files: Sequence[SourceFile], tasks: int) -> list[tuple[FilePart, ..
 def read_part(part: FilePart) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a part; text columns of Parquet files stay dictionary-encoded."""
     with _named(part.file):
-        yield from _batches(part)
+        if not part.file.set_aside:
+            yield from _batches(part)
+            return
+        for batch in _batches_or_lines(part):
+            notes = batch.schema.metadata or {}
+            yield batch.replace_schema_metadata({**notes, FILE: part.file.name})
+
+
+def _batches_or_lines(part: FilePart) -> Iterable[pa.RecordBatch]:
+    """Return the rows of a part; of text that cannot be read to its end, only its lines."""
+    file = part.file
+    if not file.is_text:
+        return _batches(part)
+    try:
+        return list(_batches(part))
+    except pa.ArrowInvalid as error:
+        return [_lines(file, f"cannot be read as {file.format}: {error}")]
+
+
+def _lines(file: SourceFile, problem: str) -> pa.RecordBatch:
+    """Return a file of text as rows of one line each; with those of CSV goes its first one, which names the columns."""
+    lines = [line for line in content_of(file).decode(errors="replace").splitlines() if line.strip()]
+    rows = {"line": lines}
+    if file.format is FileFormat.CSV:
+        rows = {"header": lines[:1] * (len(lines) - 1), "line": lines[1:]}
+    return pa.RecordBatch.from_pydict(rows, metadata={PROBLEM: problem})
 
 
 def content_of(file: SourceFile) -> bytes:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow.ingest.dead_letter import Rejected
 from windrow.model.window import ticks_of
 
 __all__ = ["ArrivalRule", "Judged"]
@@ -22,6 +23,11 @@ class Judged:
     taken: pa.Table
     late: pa.Table
     future: pa.Table
+
+    def rejected(self) -> tuple[Rejected, Rejected]:
+        """Return the rows that are not taken, with the reason."""
+        late = Rejected("late: older than the acceptance window when it arrived", self.late)
+        return late, Rejected("future: too far ahead of its arrival", self.future)
 
 
 @dataclass(frozen=True, slots=True)

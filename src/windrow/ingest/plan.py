@@ -26,6 +26,8 @@ class IngestPlan:
     """Columns that would get a wider type, as "name: old to new"."""
     files: int | None = None
     size_bytes: int | None = None
+    set_aside: tuple[str, ...] = ()
+    """What is wrong with files whose rows would become dead letters."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -52,4 +54,5 @@ def plan_of(table: str, source: Source, written: pa.Schema, known: Mapping[str, 
         widened_columns=tuple(wider),
         files=None if files is None else len(files),
         size_bytes=None if files is None else sum(file.size for file in files),
+        set_aside=source.conflicts if isinstance(source, FilesSource) else (),
     )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from functools import reduce
 from operator import or_
 
+from windrow.ingest.dead_letter import DeadLetters
 from windrow.model.split import SplitMetadata
 
-__all__ = ["Counts", "Names", "Report", "counts_of", "names_of", "split_of", "text_of"]
+__all__ = ["Counts", "Names", "Report", "Told", "split_of", "text_of", "told_by"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +23,16 @@ class Counts:
     """Dropped: older than the acceptance window when they arrived."""
     future: int = 0
     """Dropped: too far ahead of their arrival."""
+    conflicting: int = 0
+    """Dropped: of types that the table cannot have."""
 
     def __add__(self, other: Counts) -> Counts:
-        return Counts(self.read + other.read, self.late + other.late, self.future + other.future)
+        return Counts(*(sum(pair) for pair in zip(astuple(self), astuple(other), strict=True)))
 
     @property
     def dropped(self) -> int:
         """Rows that were read and not written."""
-        return self.late + self.future
+        return self.late + self.future + self.conflicting
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +47,25 @@ class Names:
         return Names(self.columns | other.columns, self.attributes | other.attributes)
 
 
-Report = SplitMetadata | Counts | Names
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What all tasks of a run reported."""
+
+    splits: tuple[SplitMetadata, ...]
+    counts: Counts
+    names: Names
+    dead_letters: tuple[DeadLetters, ...]
+
+
+Report = SplitMetadata | Counts | Names | DeadLetters
 
 
 def text_of(report: Report) -> str:
     """Return a report as text that travels."""
     if isinstance(report, Counts):
         return json.dumps({"counts": asdict(report)})
+    if isinstance(report, DeadLetters):
+        return json.dumps({"dead_letters": asdict(report)})
     if isinstance(report, Names):
         return json.dumps({"names": {name: sorted(values) for name, values in asdict(report).items()}})
     return json.dumps({"split": report.to_dict()})
@@ -62,13 +77,13 @@ def split_of(text: str) -> SplitMetadata | None:
     return SplitMetadata.from_dict(data["split"]) if "split" in data else None
 
 
-def counts_of(texts: Iterable[str]) -> Counts:
-    """Return the sum of all counts that texts report."""
-    told = (json.loads(text) for text in texts)
-    return sum((Counts(**each["counts"]) for each in told if "counts" in each), Counts())
-
-
-def names_of(texts: Iterable[str]) -> Names:
-    """Return all names that texts report."""
-    told = (json.loads(text).get("names", {}) for text in texts)
-    return reduce(or_, (Names(**{kind: frozenset(names) for kind, names in each.items()}) for each in told), Names())
+def told_by(texts: Iterable[str]) -> Told:
+    """Return what texts report, put together."""
+    told = [json.loads(text) for text in texts]
+    names = (each["names"] for each in told if "names" in each)
+    return Told(
+        splits=tuple(SplitMetadata.from_dict(each["split"]) for each in told if "split" in each),
+        counts=sum((Counts(**each["counts"]) for each in told if "counts" in each), Counts()),
+        names=reduce(or_, (Names(**{kind: frozenset(some) for kind, some in each.items()}) for each in names), Names()),
+        dead_letters=tuple(DeadLetters(**each["dead_letters"]) for each in told if "dead_letters" in each),
+    )

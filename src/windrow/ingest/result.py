@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from windrow.errors import InvalidInput
-from windrow.ingest.report import Counts
+from windrow.ingest.report import Told
 from windrow.metastore import CommitRecord, Published
-from windrow.model.split import SplitMetadata
 
 __all__ = ["IngestResult", "result_of", "summary_of"]
 
@@ -31,6 +30,10 @@ class IngestResult:
     """Rows that were dropped because they came too late."""
     future: int = 0
     """Rows that were dropped because they lie too far ahead."""
+    conflicting: int = 0
+    """Rows that were dropped because of their types."""
+    dead_letters: tuple[str, ...] = ()
+    """The files that keep dropped rows, relative to the lake."""
     replayed: bool = False
     """The batch had been published before: this time nothing was written."""
 
@@ -39,17 +42,20 @@ class IngestResult:
         return asdict(self)
 
 
-_TOLD = ("windows", "size_bytes", "null_timestamps", "late", "future")
+_TOLD = ("windows", "size_bytes", "null_timestamps", "late", "future", "conflicting")
 
 
-def summary_of(splits: Sequence[SplitMetadata], counts: Counts) -> dict[str, int]:
+def summary_of(told: Told) -> dict[str, Any]:
     """Return what is kept with the commit, so that a replay can tell what the first run did."""
+    splits, counts = told.splits, told.counts
     return {
         "windows": len({split.window for split in splits}),
         "size_bytes": sum(split.size_bytes for split in splits),
         "null_timestamps": sum(split.row_count for split in splits if split.window and split.window.overflow),
         "late": counts.late,
         "future": counts.future,
+        "conflicting": counts.conflicting,
+        "dead_letters": [asdict(each) for each in told.dead_letters],
     }
 
 
@@ -59,5 +65,6 @@ def result_of(
     """Return what a published commit did."""
     if done.version is None:
         raise InvalidInput(f"commit {done.commit_id} of table {table!r} is not published; it has no result")
-    told = {name: int(summary.get(name, 0)) for name in _TOLD}
+    told: dict[str, Any] = {name: int(summary.get(name, 0)) for name in _TOLD}
+    told["dead_letters"] = tuple(each["key"] for each in summary.get("dead_letters", ()))
     return IngestResult(table, done.commit_id, done.version, done.rows_added, done.added, replayed=replayed, **told)

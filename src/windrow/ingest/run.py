@@ -14,7 +14,7 @@ import pyarrow as pa
 from windrow.errors import InvalidInput, WindrowError
 from windrow.ingest.batch import StreamBatch
 from windrow.ingest.late import ArrivalRule
-from windrow.ingest.report import Counts, counts_of, names_of, split_of
+from windrow.ingest.report import Counts, split_of, told_by
 from windrow.ingest.result import IngestResult, result_of, summary_of
 from windrow.ingest.sources import Source
 from windrow.ingest.steps import check_rows, written_schema
@@ -60,6 +60,8 @@ class Ingest:
     """The share of the rows that may be dropped; when more would be, nothing is published."""
     batch: StreamBatch | None = None
     """The batch of a stream that this is; its checkpoint moves with the commit, and it may be empty."""
+    dead_letter: bool = False
+    """Keep rows that are dropped in files of their own, and drop files of other types instead of refusing all."""
 
     def run(self, source: Source, on_split: Progress | None = None) -> IngestResult:
         """Write and publish the rows as one commit; nothing is visible before all of it is."""
@@ -98,20 +100,19 @@ class Ingest:
     def publish(self, attempt: int, reports: Sequence[str]) -> IngestResult:
         """Make visible what the tasks of an attempt reported, and move the checkpoint of the stream with it."""
         try:
-            splits = [split for split in map(split_of, reports) if split is not None]
-            counts = counts_of(reports)
-            self._check_counts(splits, counts)
+            told = told_by(reports)
+            self._check_counts(told.splits, told.counts)
             checkpoint = self._checkpoint()
         except BaseException:
             self.give_up(attempt)
             raise
-        summary, names = summary_of(splits, counts), names_of(reports)
+        summary = summary_of(told)
         published = self.metastore.publish(
             self.commit_id,
             attempt=attempt,
-            add=splits,
-            columns=names.columns,
-            attributes=names.attributes,
+            add=told.splits,
+            columns=told.names.columns,
+            attributes=told.names.attributes,
             checkpoint=checkpoint,
             summary=summary,
         )
@@ -141,6 +142,7 @@ class Ingest:
             rule=rule,
             columns=columns,
             store_options=self.store_options,
+            dead_letter=self.dead_letter,
         )
 
     def _check_counts(self, splits: Sequence[SplitMetadata], counts: Counts) -> None:
@@ -153,9 +155,10 @@ class Ingest:
             raise InvalidInput(f"table {name!r}: the data has no rows; nothing was published")
         if counts.dropped > self.most_dropped * counts.read or not (splits or self.batch):
             raise InvalidInput(
-                f"table {name!r}: {counts.late} of {counts.read} rows are late and {counts.future} lie in the future; "
-                f"more than {self.most_dropped:.0%} would be dropped, so nothing was published. Look at the clock of "
-                "the source, allow more to be dropped (most_dropped), or take rows of any age (drop_late=False)"
+                f"table {name!r}: {counts.late} of {counts.read} rows are late, {counts.future} lie in the future and "
+                f"{counts.conflicting} are of other types; more than {self.most_dropped:.0%} would be dropped, so "
+                "nothing was published. Look at the clock and the types of the source, allow more to be dropped "
+                "(most_dropped), or take rows of any age (drop_late=False)"
             )
 
 

@@ -28,6 +28,8 @@ class IngestSettings:
     """The share of the rows that may be dropped; when more would be, nothing is published."""
     lease: float = 120.0
     """Seconds for which the commit is held; a heartbeat prolongs it where a driver runs."""
+    dead_letter: bool = False
+    """Whether rows that are dropped are kept in files, and rows of other types are dropped instead of refused."""
 
     def ingest(self, context: Context, table: str, batch: StreamBatch | None = None) -> Ingest:
         """Return a run into a table, as a commit of its own or as that of a stream's batch."""
@@ -46,4 +48,5 @@ class IngestSettings:
             lease=self.lease,
             most_dropped=self.most_dropped,
             batch=batch,
+            dead_letter=self.dead_letter,
         )

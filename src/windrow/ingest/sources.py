@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from windrow.errors import InvalidInput
+from windrow.errors import Damaged, InvalidInput
 from windrow.ingest.attributes import AttributeRule
 from windrow.ingest.files import FileFormat, FilePart, SourceFile, deal_out, find_files, read_part, schema_of
 from windrow.ingest.promotion import with_promoted_attributes
@@ -65,21 +65,33 @@ class FilesSource:
 
     files: Sequence[SourceFile]
     spark: SparkSession | None = None
+    known: Mapping[str, pa.DataType] | None = None
+    """The table's columns; when they are given, files that conflict with them or with others are set aside."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of all files that fit, each of a type that holds its values in all of them."""
+        return pa.schema(list(self._joined[0].items()))
+
+    @property
+    def conflicts(self) -> tuple[str, ...]:
+        """What is wrong with the files that are set aside."""
+        return self._joined[1]
 
     @cached_property
-    def schema(self) -> pa.Schema:
-        """The columns of all files, each of a type that holds its values in all of them."""
+    def _joined(self) -> tuple[dict[str, pa.DataType], tuple[str, ...]]:
         types: dict[str, pa.DataType] = {}
+        conflicts = []
         for file in self.files:
-            for each in schema_of(file):
-                both = widened(types[each.name], each.type) if each.name in types else plain(each.type)
-                if both is None:
-                    raise InvalidInput(
-                        f"{file.name}: column {each.name!r} is {each.type}, in the files before it {types[each.name]}; "
-                        "ingest them apart, or cast one of them"
-                    )
-                types[each.name] = both
-        return pa.schema(list(types.items()))
+            try:
+                types |= _joined_types(file, types, self.known or {})
+            except (InvalidInput, Damaged) as error:
+                if self.known is None or (isinstance(error, Damaged) and not file.is_text):
+                    raise
+                conflicts.append(str(error))
+        if not types and conflicts:
+            raise InvalidInput(f"{conflicts[0]}; no file fits the table")
+        return types, tuple(conflicts)
 
     def run(self, work: Work, on_report: OnReport) -> list[str]:
         """Deal the files out and run the work on each share."""
@@ -140,11 +152,13 @@ def source_of(
     store_options: Mapping[str, str] | None = None,
     types: Mapping[str, pa.DataType] | None = None,
     attributes: AttributeRule = _DEFAULT_RULE,
+    set_aside: bool = False,
 ) -> Source:
     """Return the source that a value is: a DataFrame, paths, or anything with `__arrow_c_stream__`.
 
     `types` are those of columns that the table has; files of text are read by them instead of guessing. `attributes`
-    says which attributes of OTLP metrics become columns.
+    says which attributes of OTLP metrics become columns. With `set_aside`, files that do not fit the table are read
+    nevertheless, for the tasks to drop.
     """
     if hasattr(rows, "mapInArrow"):
         return FrameSource(rows)
@@ -153,7 +167,8 @@ def source_of(
     if isinstance(rows, list | tuple) and rows and all(isinstance(each, str | Path) for each in rows):
         names = [str(each) for each in rows]
         files = find_files(names, file_format=file_format, store_options=store_options, types=types)
-        return FilesSource(with_promoted_attributes(files, attributes), spark)
+        files = [replace(file, set_aside=set_aside) for file in with_promoted_attributes(files, attributes)]
+        return FilesSource(files, spark, (types or {}) if set_aside else None)
     if isinstance(rows, pa.RecordBatch):
         rows = pa.Table.from_batches([rows])
     if hasattr(rows, "__arrow_c_stream__"):
@@ -161,6 +176,24 @@ def source_of(
     raise InvalidInput(
         f"cannot ingest a {type(rows).__name__}; give a Spark DataFrame, an Arrow table or stream, or paths of files"
     )
+
+
+def _joined_types(
+    file: SourceFile, types: Mapping[str, pa.DataType], known: Mapping[str, pa.DataType]
+) -> dict[str, pa.DataType]:
+    """Return the types of a file's columns, widened to hold those of the files before it, or of the table."""
+    joined = {}
+    for each in schema_of(file):
+        before = types.get(each.name, known.get(each.name))
+        both = plain(each.type) if before is None else widened(before, each.type)
+        if both is None:
+            where = "in the files before it" if each.name in types else "in the table"
+            raise InvalidInput(
+                f"{file.name}: column {each.name!r} is {each.type}, {where} {before}; ingest them apart, or cast "
+                "one of them"
+            )
+        joined[each.name] = both
+    return joined
 
 
 def _on_share(work: Work) -> Callable[[tuple[FilePart, ...], int], Iterator[str]]:

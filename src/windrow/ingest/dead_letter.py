@@ -1,0 +1,91 @@
+"""Dead letters: rows that an ingest dropped, kept as they came in Parquet files of their own.
+
+| column | what it holds |
+|---|---|
+| `reason` | why the row was dropped |
+| `source` | the caller's name of the source |
+| `file` | the file that the row comes from, where rows were dropped file by file |
+| `arrived_at` | when the batch came |
+| `row` | the row itself, a struct of its columns; of a file of text that cannot be read, its line |
+
+The files lie in the table's folder under `_dead_letter`, which engines pass by. They belong to a commit: those that a
+published commit names in its summary count, others are orphans like every file of a commit that failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from windrow.ingest.coerce import conflict_of
+from windrow.model.widening import plain
+from windrow.storage import Store
+
+__all__ = ["FILE", "PROBLEM", "DeadLetters", "Rejected", "dead_letter_key", "set_apart", "write_dead_letters"]
+
+FILE = b"windrow.file"
+"""Key of a batch's metadata: the file that it comes from."""
+PROBLEM = b"windrow.problem"
+"""Key of a batch's metadata: why the rows in it are not rows of the table."""
+
+_LETTER = pa.schema(
+    [("reason", pa.string()), ("source", pa.string()), ("file", pa.string()), ("arrived_at", pa.timestamp("us", "UTC"))]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetters:
+    """A file of dead letters."""
+
+    key: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """Rows that were dropped for one reason."""
+
+    reason: str
+    rows: pa.Table
+    file: str | None = None
+
+
+def dead_letter_key(table: str, name: str) -> str:
+    """Return where a file of dead letters lies, relative to the lake."""
+    return f"{table}/_dead_letter/{name}.parquet"
+
+
+def set_apart(
+    batches: Iterable[pa.RecordBatch], types: Mapping[str, pa.DataType]
+) -> tuple[list[pa.RecordBatch], list[Rejected]]:
+    """Part batches that can have the table's types from those that cannot."""
+    fitting: list[pa.RecordBatch] = []
+    apart: dict[pa.Schema, list[pa.RecordBatch]] = {}
+    for batch in batches:
+        fits = PROBLEM not in (batch.schema.metadata or {}) and conflict_of(batch.schema, types) is None
+        (fitting if fits else apart.setdefault(batch.schema, [])).append(batch)
+    return fitting, [_rejected(group, types) for group in apart.values()]
+
+
+def _rejected(batches: list[pa.RecordBatch], types: Mapping[str, pa.DataType]) -> Rejected:
+    """Return batches of one schema, which names the file and the problem in its metadata."""
+    schema = batches[0].schema
+    notes = {key: value.decode() for key, value in (schema.metadata or {}).items()}
+    reason = notes.get(PROBLEM) or conflict_of(schema, types) or ""
+    return Rejected(reason, pa.Table.from_batches(batches), notes.get(FILE))
+
+
+def write_dead_letters(store: Store, key: str, rejected: Rejected, source: str, arrived_at: int) -> DeadLetters:
+    """Write rejected rows as one file."""
+    letter = [rejected.reason, source, rejected.file, arrived_at]
+    count = rejected.rows.num_rows
+    columns = [pa.repeat(pa.scalar(value, each.type), count) for value, each in zip(letter, _LETTER, strict=True)]
+    plainly = pa.schema([(each.name, plain(each.type)) for each in rejected.rows.schema])
+    rows = rejected.rows.cast(plainly).combine_chunks().to_struct_array()
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table([*columns, rows], [*_LETTER.names, "row"]), sink, compression="zstd")
+    store.put(key, memoryview(sink.getvalue()))
+    return DeadLetters(key, count)
