@@ -12,6 +12,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
@@ -20,7 +21,19 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["Measured", "Report", "Size", "interleaved", "names", "options", "peak_rss", "reset_peak_rss", "tree_cpu"]
+__all__ = [
+    "Measured",
+    "Report",
+    "Size",
+    "interleaved",
+    "names",
+    "options",
+    "peak_rss",
+    "reset_peak_rss",
+    "reset_tree_peak",
+    "tree_cpu",
+    "tree_peak",
+]
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _NOT_BENCHMARKS = ("__init__", "__main__", "measure")
@@ -40,20 +53,24 @@ class Options:
 
     size: Size
     as_json: bool
+    paths: Mapping[str, Path] = field(default_factory=dict)
 
     def pick(self, tiny: Any, quick: Any, full: Any) -> Any:
         """Return the value for the size that was asked for."""
         return (tiny, quick, full)[self.size]
 
 
-def options(argv: Sequence[str] | None, doc: str | None) -> Options:
-    """Read the command line of a benchmark."""
+def options(argv: Sequence[str] | None, doc: str | None, paths: Mapping[str, str] | None = None) -> Options:
+    """Read the command line of a benchmark; `paths` are options of its own, with what they are for."""
     parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="end within a minute")
     parser.add_argument("--tiny", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--json", action="store_true", help="print one JSON object as the last line")
+    for name, use in (paths or {}).items():
+        parser.add_argument(f"--{name}", type=Path, help=use)
     given = parser.parse_args(argv)
-    return Options(Size.TINY if given.tiny else Size.QUICK if given.quick else Size.FULL, given.json)
+    found = {name: getattr(given, name) for name in paths or {} if getattr(given, name)}
+    return Options(Size.TINY if given.tiny else Size.QUICK if given.quick else Size.FULL, given.json, found)
 
 
 def names() -> list[str]:
@@ -64,19 +81,21 @@ def names() -> list[str]:
 
 def tree_cpu(root: int | None = None) -> float:
     """Return the CPU seconds, user and system, of a process (this one by default), its children and theirs."""
-    seconds: dict[int, float] = {}
-    parents: dict[int, int] = {}
+    # user, system, and those of the children that ended
+    return sum(sum(map(int, stat[11:15])) / _TICKS for stat in _tree(root or os.getpid()).values())
+
+
+def _tree(root: int) -> dict[int, list[str]]:
+    """Return what the system tells of a process and all below it: the fields behind the name."""
+    stats: dict[int, list[str]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                stat = (entry / "stat").read_text().rpartition(")")[2].split()
+                stats[int(entry.name)] = (entry / "stat").read_text().rpartition(")")[2].split()
             except OSError:
                 continue  # it ended while we looked
-            parents[int(entry.name)] = int(stat[1])
-            # user, system, and those of the children that ended
-            seconds[int(entry.name)] = sum(map(int, stat[11:15])) / _TICKS
-    root = root or os.getpid()
-    return sum(used for process, used in seconds.items() if _descends(process, root, parents))
+    parents = {process: int(stat[1]) for process, stat in stats.items()}
+    return {process: stat for process, stat in stats.items() if _descends(process, root, parents)}
 
 
 def _descends(process: int, root: int, parents: Mapping[int, int]) -> bool:
@@ -97,9 +116,26 @@ def reset_peak_rss() -> int:
     return _status("VmRSS")
 
 
-def _status(name: str) -> int:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
+def reset_tree_peak() -> None:
+    """Start a new peak in this process and all below it."""
+    for process in _tree(os.getpid()):
+        with suppress(OSError):
+            Path(f"/proc/{process}/clear_refs").write_text("5")
+
+
+def tree_peak(program: str) -> int:
+    """Return the highest peak of a process below this one whose program's name starts so."""
+    peaks = [0]
+    for process in _tree(os.getpid()).keys() - {os.getpid()}:
+        with suppress(OSError):
+            if Path(f"/proc/{process}/comm").read_text().startswith(program):
+                peaks.append(_status("VmHWM", str(process)))
+    return max(peaks)
+
+
+def _status(name: str, process: str = "self") -> int:
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(name)), 0)
 
 
 @dataclass

@@ -11,7 +11,7 @@ import pyarrow as pa
 from windrow.model.ordering import packed_keys
 from windrow.model.sort_schema import SortSchema
 
-__all__ = ["radix_order", "sorted_rows"]
+__all__ = ["order_of", "radix_order", "sorted_rows"]
 
 _FEW_ROWS = 20_000
 """Below this, loading and calling a kernel costs more than it gains."""
@@ -20,20 +20,24 @@ _FEW_ROWS = 20_000
 def sorted_rows(table: pa.Table, schema: SortSchema) -> pa.Table:
     """Return the rows in the order of the sort schema; equal rows keep their order."""
     keys = packed_keys(table, schema)
-    if not keys:
-        return table
-    order = np.lexsort(keys[::-1]) if table.num_rows < _FEW_ROWS else radix_order(keys)
-    return table.take(pa.array(order))
+    return table.take(pa.array(order_of(keys))) if keys else table
 
 
-def radix_order(keys: Sequence[npt.NDArray[np.uint64]]) -> npt.NDArray[np.int64]:
+def order_of(keys: Sequence[npt.NDArray[np.uint64]]) -> npt.NDArray[np.int64]:
     """Return the stable order of rows by several keys, the most significant first."""
+    return np.lexsort(keys[::-1]) if len(keys[0]) < _FEW_ROWS else radix_order(keys)
+
+
+def radix_order(keys: Sequence[npt.NDArray[np.uint64]]) -> npt.NDArray[np.int32]:
+    """Return what `order_of` does, by compiled passes over the keys."""
     from windrow.kernels.radix import DIGIT, radix_pass
 
-    order = np.arange(len(keys[0]))
-    other = np.empty_like(order)
-    for key in reversed(keys):
+    order = np.arange(len(keys[0]), dtype=np.int32)
+    other_order, other_keys = np.empty_like(order), np.empty(len(order), np.uint64)
+    for number, key in enumerate(reversed(keys)):
+        moved = key[order] if number else key.copy()
         for shift in range(0, int(key.max(initial=np.uint64(0))).bit_length(), DIGIT):
-            if radix_pass(key, shift, order, other):
-                order, other = other, order
+            if radix_pass(shift, moved, order, other_keys, other_order):
+                moved, other_keys = other_keys, moved
+                order, other_order = other_order, order
     return order
