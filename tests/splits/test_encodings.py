@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from windrow.errors import InvalidInput
 from windrow.model.points import is_text
 from windrow.splits.encodings import choose_encodings
+from windrow.splits.texts import by_row_group, coded
 
 ROWS = 40_000
 
@@ -51,13 +52,18 @@ def series():
     }
 
 
+def prepared(table, row_group_rows=128 * 1024):
+    """The table as the writer has it: text by codes, where it repeats."""
+    return by_row_group(coded(table), row_group_rows)
+
+
 def named(encodings, name):
     return "dictionary" if name in encodings["use_dictionary"] else encodings["column_encoding"].get(name, "PLAIN")
 
 
 @pytest.mark.parametrize(("name", "values", "expected"), [(name, *case) for name, case in series().items()])
 def test_what_fits_which_values(name, values, expected):
-    assert named(choose_encodings(pa.table({name: values})), name) == expected
+    assert named(choose_encodings(prepared(pa.table({name: values}))), name) == expected
 
 
 def written(table, **encodings):
@@ -80,14 +86,14 @@ def test_the_choice_is_near_the_smallest(name):
             sizes.append(size(written(table, use_dictionary=False, column_encoding={name: encoding})))
         except OSError:  # the type has no such encoding
             continue
-    assert size(written(table, **choose_encodings(table))) <= min(sizes) * 1.03 + ROWS / (
+    assert size(written(table, **choose_encodings(prepared(table)))) <= min(sizes) * 1.03 + ROWS / (
         3 if is_text(table.schema[0].type) else 16
     )
 
 
 def test_the_file_is_encoded_as_chosen():
     table = pa.table({name: values for name, (values, _) in series().items()})
-    file = written(table, **choose_encodings(table))
+    file = written(table, **choose_encodings(prepared(table)))
     for place, (name, (_, expected)) in enumerate(series().items()):
         found = file.metadata.row_group(0).column(place).encodings
         assert ("RLE_DICTIONARY" if expected == "dictionary" else expected) in found, name
@@ -97,20 +103,20 @@ def test_the_file_is_encoded_as_chosen():
 def test_the_same_table_gives_the_same_choice():
     table = pa.table({name: values for name, (values, _) in series().items()})
     rechunked = pa.concat_tables([table.slice(0, 1), table.slice(1, 5000), table.slice(5001)])
-    assert choose_encodings(rechunked) == choose_encodings(table)
+    assert choose_encodings(prepared(rechunked)) == choose_encodings(prepared(table))
 
 
 def test_a_dictionary_that_stops_growing_pays_in_a_large_row_group_only():
     texts = [f"{number * 2_654_435_761 % 2**32:08x}" for number in random().integers(0, 3000, ROWS)]
     table = pa.table({"id": texts})
-    assert named(choose_encodings(table, row_group_rows=ROWS), "id") == "dictionary"
-    assert named(choose_encodings(table.slice(0, 2000), row_group_rows=2000), "id") == "PLAIN"
+    assert named(choose_encodings(prepared(table)), "id") == "dictionary"
+    assert named(choose_encodings(prepared(table, row_group_rows=2000)), "id") == "PLAIN"
 
 
 def test_columns_are_named_by_their_path():
     maps = pa.array([[("k", "v")]] * 100, pa.map_(pa.string(), pa.string()))
     table = pa.table({"service.name": ["api"] * 100, "attributes": maps, "inner": [{"a": [1]}] * 100})
-    chosen = choose_encodings(table)
+    chosen = choose_encodings(prepared(table))
     assert chosen == {
         "use_dictionary": [
             "attributes.key_value.key",
@@ -125,7 +131,7 @@ def test_columns_are_named_by_their_path():
 
 def test_an_empty_table_is_encoded_as_usual():
     table = pa.table({"host": pa.array([], pa.string()), "value": pa.array([], pa.float64())})
-    assert choose_encodings(table) == {"use_dictionary": ["host"], "column_encoding": {}}
+    assert choose_encodings(prepared(table)) == {"use_dictionary": ["host"], "column_encoding": {}}
     assert choose_encodings(pa.table({})) == {"use_dictionary": [], "column_encoding": {}}
 
 

@@ -8,13 +8,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.errors import InvalidInput
+from windrow.model.ordering import encoded
+from windrow.model.points import is_text
 from windrow.model.widening import widened
 
 __all__ = ["coerced", "conflict_of"]
 
 
 def coerced(rows: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:
-    """Return the rows with every column of the table's type; a value that does not fit is refused with its column."""
+    """Return the rows with every column of the table's type; a value that does not fit is refused with its column.
+
+    Text that comes as codes of a dictionary stays so.
+    """
     columns = {}
     for name in rows.column_names:
         column = rows[name]
@@ -38,6 +43,12 @@ def conflict_of(schema: pa.Schema, types: Mapping[str, pa.DataType]) -> str | No
 def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     if pa.types.is_dictionary(column.type):
         # Casting the few distinct values is cheaper than casting all rows.
+        if is_text(kind):
+            column = encoded(column)
+            chunks = [
+                pa.DictionaryArray.from_arrays(each.indices, each.dictionary.cast(kind)) for each in column.chunks
+            ]
+            return pa.chunked_array(chunks, pa.dictionary(column.type.index_type, kind))
         column = column.unify_dictionaries()
         chunks = [pc.take(chunk.dictionary.cast(kind), chunk.indices) for chunk in column.chunks]
         return pa.chunked_array(chunks, kind)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.errors import InvalidInput
 from windrow.ingest.attributes import RESIDUAL, has_residual, series_tags
+from windrow.model.ordering import dictionary_codes, packed_keys
 from windrow.model.points import check_point_schema, tag_columns
 from windrow.model.settings import TableSettings
 from windrow.model.timeseries import TIMESERIES_ID, partition_ids, timeseries_ids
 from windrow.model.window import Window, window_starts
+from windrow.splits.sorting import order_of
+from windrow.splits.texts import coded
 
 __all__ = ["add_timeseries_id", "check_rows", "cut", "tags_of", "written_schema"]
 
@@ -56,16 +61,31 @@ def tags_of(rows: pa.Table, settings: TableSettings) -> tuple[str, ...]:
 
 
 def cut(rows: pa.Table, settings: TableSettings) -> Iterator[tuple[int, Window, pa.Table]]:
-    """Yield the rows of each tenant and window apart; rows without a timestamp go to the overflow window."""
+    """Yield the rows of each tenant and window apart, sorted; rows without a timestamp go to the overflow window.
+
+    All rows are ordered at once, by tenant and window first, and moved once.
+    """
+    rows = coded(rows)
     starts, is_null = window_starts(rows[settings.timestamp], settings.window, unit=settings.timestamp_unit)
     tenants = partition_ids(rows, settings.partition_by)
-    order = np.lexsort((starts, is_null, tenants))
-    keys = np.stack([tenants[order], is_null[order].astype(np.int64), starts[order]])
-    edges = np.flatnonzero(np.any(np.diff(keys, axis=1), axis=0)) + 1
-    for place in np.split(order, edges) if len(order) else ():
-        first = place[0]
+    groups = _groups(tenants, is_null, starts // settings.window)
+    order = order_of([groups.astype(np.uint64), *packed_keys(rows, settings.sort)])
+    ends = np.cumsum(np.bincount(groups))
+    rows = rows.take(pa.array(order))
+    for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True) if len(order) else ():
+        first = order[start]
         window = Window.overflow_of(settings.window) if is_null[first] else Window(int(starts[first]), settings.window)
-        yield int(tenants[first]), window, rows.take(pa.array(np.sort(place)))
+        yield int(tenants[first]), window, rows.slice(start, end - start)
+
+
+def _groups(*keys: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Return a number from 0 on for each distinct row of the keys, without gaps."""
+    groups = np.zeros(len(keys[0]), np.int64)
+    for key in keys:
+        if len(key) and (key != key[0]).any():
+            codes, distinct = dictionary_codes(pa.chunked_array([pa.array(key)]))
+            groups, _ = dictionary_codes(pa.chunked_array([pa.array(groups * len(distinct) + codes)]))
+    return groups
 
 
 def _wants_series(settings: TableSettings) -> bool:

@@ -18,7 +18,7 @@ from windrow.model.scope import CompactionScope
 from windrow.model.settings import TableSettings
 from windrow.model.split import SplitMetadata
 from windrow.model.window import Window
-from windrow.splits.writer import SplitName, write_split
+from windrow.splits.writer import SplitName, write_sorted
 from windrow.storage import Store, open_store
 
 __all__ = ["WriteTask"]
@@ -78,7 +78,7 @@ class WriteTask:
         split_id = f"{self.commit_id}-{self.commit_attempt}-{suffix}"
         name = SplitName(self.table, split_id, self.commit_id, self.rule.arrived_at)
         field_ids = {column.name: column.field_id for column in self.columns.values()}
-        return write_split(store, part, self.settings, scope, window, name, field_ids)
+        return write_sorted(store, part, self.settings, scope, window, name, field_ids)
 
     def _bury(self, store: Store, rejected: Iterable[Rejected], task_attempt: int) -> Iterator[DeadLetters]:
         for number, each in enumerate(each for each in rejected if each.rows.num_rows):

@@ -25,6 +25,7 @@ from windrow.model.sort_schema import Direction, SortColumn, SortSchema
 __all__ = [
     "comparable",
     "dictionary_codes",
+    "encoded",
     "first_unsorted_row",
     "is_sorted",
     "packed_keys",
@@ -168,14 +169,14 @@ def dictionary_codes(values: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], pa
 
     Values that were dictionary-encoded before keep their dictionary, which may hold a value twice, or a null.
     """
-    chunks = _encoded(values).chunks or [pa.nulls(0).dictionary_encode()]
+    chunks = encoded(values).chunks or [pa.nulls(0).dictionary_encode()]
     distinct = chunks[0].dictionary
     codes = pa.chunked_array([chunk.indices for chunk in chunks]).cast(pa.int64())
     return np.asarray(pc.fill_null(codes, len(distinct))), distinct
 
 
-def _encoded(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the values in chunks that share one dictionary."""
+def encoded(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the values dictionary-encoded, in chunks that share one dictionary."""
     if not pa.types.is_dictionary(values.type):
         return values.dictionary_encode()
     try:

@@ -1,8 +1,6 @@
 """How the values of each column are encoded, chosen by what they are.
 
-Text has a dictionary wherever a value stands in two rows of a row group on average: that is rarely larger than plain
-text, and merging, filters and statistics look at the few distinct values instead of the rows. Text that repeats less is
-plain.
+Text has a dictionary where it is coded (`splits.texts` says when that pays), else it is plain.
 
 Of all else a sample is written in each way that fits the type, compressed as the split will be, and the smallest wins:
 a dictionary or plain values for any type, byte-stream-split for floats, deltas for integers and times. A dictionary
@@ -26,8 +24,6 @@ from windrow.model.points import is_text
 __all__ = ["Encodings", "choose_encodings"]
 
 _STRETCHES = 32
-_ROWS_A_TEXT = 2
-"""A dictionary of texts pays from so many rows for each of them on."""
 _WORTH_IT = 256
 _WORTH_IT_A_ROW = 1 / 16
 _DICTIONARY, _PLAIN, _DELTA, _SPLIT = "RLE_DICTIONARY", "PLAIN", "DELTA_BINARY_PACKED", "BYTE_STREAM_SPLIT"
@@ -53,18 +49,10 @@ def choose_encodings(table: pa.Table, *, sample_rows: int = 4096, row_group_rows
     nested = [field.name for field in table.schema if pa.types.is_nested(field.type)]
     texts = [field.name for field in table.schema if is_text(field.type)]
     chosen = dict.fromkeys(_written(table.select(nested).slice(0, 0), {}), _DICTIONARY)
-    chosen |= {name: _text_encoding(table[name], row_group_rows) for name in texts}
+    chosen |= {name: _DICTIONARY if pa.types.is_dictionary(table[name].type) else _PLAIN for name in texts}
     sample = _sample(table.drop_columns(nested + texts), sample_rows)
     chosen |= _smallest(sample, min(table.num_rows, row_group_rows))
     return _arguments(chosen)
-
-
-def _text_encoding(texts: pa.ChunkedArray, row_group_rows: int) -> str:
-    """Count the values of every row group, each once, against its rows."""
-    codes, _ = dictionary_codes(texts)
-    groups = range(0, len(codes), row_group_rows)
-    distinct = sum(np.count_nonzero(np.bincount(codes[start : start + row_group_rows])) for start in groups)
-    return _DICTIONARY if _ROWS_A_TEXT * distinct <= len(codes) + _ROWS_A_TEXT * len(groups) else _PLAIN
 
 
 def _arguments(encodings: Mapping[str, str]) -> Encodings:

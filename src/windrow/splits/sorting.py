@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +24,7 @@ def sorted_rows(table: pa.Table, schema: SortSchema) -> pa.Table:
     return table.take(pa.array(order_of(keys))) if keys else table
 
 
-def order_of(keys: Sequence[npt.NDArray[np.uint64]]) -> npt.NDArray[np.int64]:
+def order_of(keys: Sequence[npt.NDArray[np.uint64]]) -> npt.NDArray[np.signedinteger[Any]]:
     """Return the stable order of rows by several keys, the most significant first."""
     return np.lexsort(keys[::-1]) if len(keys[0]) < _FEW_ROWS else radix_order(keys)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -15,14 +16,16 @@ from windrow.model.settings import TableSettings
 from windrow.model.sort_schema import Direction, SortSchema
 from windrow.model.split import SidecarLocation, SplitMetadata, sidecar_key, split_key
 from windrow.model.window import Window, time_bounds_us
+from windrow.model.zones import NULL, ColumnZone
 from windrow.sidecar.build import build_sidecar
 from windrow.splits.encodings import choose_encodings
 from windrow.splits.granule_keys import granule_keys
 from windrow.splits.sorting import sorted_rows
-from windrow.splits.zone_maps import zone_maps
+from windrow.splits.texts import by_row_group, coded, plain_schema, values_of
+from windrow.splits.zone_maps import column_zone
 from windrow.storage import ObjectInfo, Store
 
-__all__ = ["SplitName", "write_split"]
+__all__ = ["SplitName", "write_sorted", "write_split"]
 
 _ROW_GROUP_ROWS = 128 * 1024
 _GRANULE_ROWS = 8192
@@ -49,9 +52,22 @@ def write_split(
     field_ids: Mapping[str, int],
 ) -> SplitMetadata:
     """Sort the rows of one window, write them as one file and return what is known of it."""
+    return write_sorted(store, sorted_rows(coded(rows), settings.sort), settings, scope, window, name, field_ids)
+
+
+def write_sorted(
+    store: Store,
+    rows: pa.Table,
+    settings: TableSettings,
+    scope: CompactionScope,
+    window: Window,
+    name: SplitName,
+    field_ids: Mapping[str, int],
+) -> SplitMetadata:
+    """Write rows that are sorted already; text should be coded. Rows that are not sorted are refused."""
     if not rows.num_rows:
         raise InvalidInput(f"split {name.split_id} would have no rows; an empty file is not a split")
-    rows = _sort_columns_first(sorted_rows(rows, settings.sort), settings.sort)
+    rows = by_row_group(_sort_columns_first(rows, settings.sort), _ROW_GROUP_ROWS)
     split = _describe(rows, settings, scope, window, name)
     require("SS-1", table=rows, schema=settings.sort)
     data = memoryview(_parquet(rows, settings.sort, split, field_ids))
@@ -80,24 +96,35 @@ def _describe(
         commit_id=name.commit_id,
         time_min=low,
         time_max=high,
-        zones=zone_maps(rows, settings.sort),
+        zones=tuple(_zone(rows, column) for column in settings.sort.column_names),
     )
+
+
+def _zone(rows: pa.Table, name: str) -> ColumnZone:
+    """Return the zone of a column, from its distinct values where they are at hand."""
+    if name not in rows.column_names:
+        return ColumnZone(NULL, NULL, rows.num_rows)
+    return replace(column_zone(values_of(rows[name])), null_count=rows[name].null_count)
 
 
 def _parquet(rows: pa.Table, schema: SortSchema, split: SplitMetadata, field_ids: Mapping[str, int]) -> pa.Buffer:
-    rows = rows.cast(_with_field_ids(rows.schema, field_ids)).replace_schema_metadata(split.to_key_value())
+    described = _with_field_ids(rows.schema, field_ids)
     sink = pa.BufferOutputStream()
-    pq.write_table(
-        rows,
+    with pq.ParquetWriter(
         sink,
+        described,
         compression="zstd",
         compression_level=3,
-        row_group_size=_ROW_GROUP_ROWS,
         max_rows_per_page=_GRANULE_ROWS,
         write_page_index=True,
         sorting_columns=_sorting_columns(rows.schema, schema),
+        store_schema=False,
         **choose_encodings(rows, row_group_rows=_ROW_GROUP_ROWS),
-    )
+    ) as writer:
+        writer.write_table(pa.Table.from_arrays(rows.columns, schema=described), _ROW_GROUP_ROWS)
+        # that text was coded here is nothing that readers should see
+        arrow = base64.b64encode(plain_schema(described).serialize()).decode()
+        writer.add_key_value_metadata(split.to_key_value() | {"ARROW:schema": arrow})
     return sink.getvalue()
 
 
