@@ -6,7 +6,7 @@ list.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,6 +76,19 @@ class Listing(Catalog):
                     yield kept
                 last = rows[page_size - 1] if len(rows) > page_size else None
                 after = None if last is None else (last.window_start, last.split_id)
+
+    def known_splits(self, table_id: str, split_ids: Collection[str]) -> set[str]:
+        """Return those of the ids that the table has or had and that are not collected yet."""
+        ids = list(split_ids)
+        found: set[str] = set()
+        with self.database.reading() as connection:
+            key = self.table_key(connection, table_id)
+            for start in range(0, len(ids), _PAGE):
+                named = splits.c.split_id.in_(ids[start : start + _PAGE])
+                found.update(
+                    connection.execute(select(splits.c.split_id).where(splits.c.table_key == key, named)).scalars()
+                )
+        return found
 
     def windows(self, table_id: str, at: int | Pin) -> list[WindowSummary]:
         """Return the windows that hold splits at a version, with counts, in order of time."""

@@ -107,6 +107,9 @@ class Metastore(Protocol):
     ) -> Iterator[list[SplitMetadata]]:
         """Yield the splits that are visible at a version or under a pin, in pages, ordered by window and id."""
 
+    def known_splits(self, table_id: str, split_ids: Collection[str]) -> set[str]:
+        """Return those of the ids that the table has or had: what no version needs any more counts until collected."""
+
     def windows(self, table_id: str, at: int | Pin) -> list[WindowSummary]:
         """Return the windows that hold splits at a version, with counts, in order of time."""
 

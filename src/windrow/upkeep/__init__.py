@@ -1,0 +1,1 @@
+"""What keeps a lake in order: finding what nobody needs."""
