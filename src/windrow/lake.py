@@ -51,7 +51,7 @@ class Lake:
     def sql(self, query: str) -> Answer:
         """Answer a query on DuckDB; the tables of the lake are named as they are."""
         if self._engine is None:
-            self._engine = DuckDBEngine(self.context.store)
+            self._engine = DuckDBEngine(self.context.store, self.context.store_options)
         records = self.context.metastore.tables()
         return self._engine.sql(query, {each.name: Table(self.context, each.name).relation for each in records})
 

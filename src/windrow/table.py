@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from windrow.context import Context
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from windrow.ingest.files import FileFormat
     from windrow.ingest.plan import IngestPlan
+    from windrow.ingest.register import Register, RegisterPlan, RegisterResult
     from windrow.ingest.sources import Source
     from windrow.ingest.stream import Stream
 
@@ -148,6 +150,46 @@ class Table:
             set_aside=set_aside,
         )
 
+    def register(
+        self,
+        paths: str | Path | Sequence[str | Path],
+        *,
+        source: str = DEFAULT_SOURCE,
+        on_file: Callable[[SplitMetadata], None] | None = None,
+    ) -> RegisterResult:
+        """Let existing Parquet files join the table as they are: read, never merged, never written to or deleted.
+
+        `paths` are files, folders, globs or URLs outside of the lake. Files that are in the table already are passed
+        by. `on_file` hears of each file.
+        """
+        return self._register(source).run(_texts(paths), on_file)
+
+    def plan_register(self, paths: str | Path | Sequence[str | Path]) -> RegisterPlan:
+        """Say which files would join the table, or refuse them as `register` would; nothing is written."""
+        return self._register(DEFAULT_SOURCE).plan(_texts(paths))
+
+    def unregister(self, paths: str | Path | Sequence[str | Path]) -> RegisterResult:
+        """Take registered files out of the table, by path, folder or URL; the files stay as they are, or gone."""
+        return self._register(DEFAULT_SOURCE).remove(_texts(paths))
+
+    def plan_unregister(self, paths: str | Path | Sequence[str | Path]) -> list[str]:
+        """Return the URLs of the files that `unregister` would take out."""
+        return [split.key for split in self._register(DEFAULT_SOURCE).leaving(_texts(paths))]
+
+    def _register(self, source: str) -> Register:
+        from windrow.ingest.register import Register
+
+        context = self.context
+        return Register(
+            metastore=context.metastore,
+            table=self.record,
+            store=context.store,
+            commit_id=context.new_id(),
+            created_at=context.now(),
+            source_id=source,
+            store_options=context.store_options,
+        )
+
     def _types(self) -> dict[str, Any]:
         columns = self.context.metastore.columns(self.record.table_id)
         return {column.name: column.type for column in columns}
@@ -156,11 +198,21 @@ class Table:
         """Return what the table's name stands for in a query: its columns and the files that hold its rows."""
         import pyarrow as pa
 
+        from windrow.ingest.foreign import check_unchanged
+
         record, version = self.record, self.version
         columns = self.context.metastore.columns(record.table_id, version)
         if not columns:
             raise InvalidInput(f"table {self.name!r} has no columns yet; ingest something first")
         pages = self.context.metastore.splits(record.table_id, version)
-        keys = [split.key for page in pages for split in page]
+        splits = [split for page in pages for split in page]
+        for split in splits:
+            if split.window is None:
+                check_unchanged(split, self.name)
+        keys = [split.key for split in splits]
         attributes = dict.fromkeys(self.context.metastore.attributes(record.table_id, version), RESIDUAL)
         return Relation(pa.schema([(column.name, column.type) for column in columns]), keys, attributes)
+
+
+def _texts(paths: str | Path | Sequence[str | Path]) -> list[str]:
+    return [str(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]

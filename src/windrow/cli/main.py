@@ -20,6 +20,7 @@ from windrow.cli.ingest import ingest
 from windrow.cli.inspect import inspect
 from windrow.cli.options import Group
 from windrow.cli.pm import pm
+from windrow.cli.register import register, unregister
 from windrow.cli.sql import sql
 from windrow.cli.tables import change, create, describe, list_tables
 
@@ -41,7 +42,7 @@ def cli() -> None:
     """
 
 
-for _command in (create, list_tables, describe, change, ingest, inspect, sql, pm, config, demo):
+for _command in (create, list_tables, describe, change, ingest, register, unregister, inspect, sql, pm, config, demo):
     cli.add_command(_command)
 
 

@@ -7,6 +7,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windrow.errors import InvalidInput, NotFound
-from windrow.storage import LocalStore, Store
+from windrow.storage import LocalStore, Store, is_foreign, local_path, reach
 
 __all__ = ["Answer", "DuckDBEngine", "Relation"]
 
@@ -52,10 +53,11 @@ class Answer:
 
 
 class DuckDBEngine:
-    """A kept connection; queries run one at a time."""
+    """A kept connection; queries run one at a time. `options` open the stores of files outside of the lake."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, options: Mapping[str, str] | None = None) -> None:
         self._store = store
+        self._options = options
         self._lock = threading.Lock()
         self._connection = duckdb.connect(":memory:")
         self._connection.execute("SET TimeZone = 'UTC'")
@@ -83,8 +85,9 @@ class DuckDBEngine:
         self._connection.close()
 
     def _bind(self, cursor: duckdb.DuckDBPyConnection, name: str, relation: Relation) -> None:
-        if relation.keys and isinstance(self._store, LocalStore):
-            files = ", ".join(_quoted(str(self._store.path(key))) for key in relation.keys)
+        paths = [self._path(key) for key in relation.keys]
+        if paths and None not in paths:
+            files = ", ".join(_quoted(str(path)) for path in paths)
             rows = f"read_parquet([{files}], union_by_name = true, hive_partitioning = false)"
         else:
             rows = f"windrow_{name}"
@@ -92,11 +95,25 @@ class DuckDBEngine:
         columns = ", ".join(_expressions(relation))
         cursor.execute(f'CREATE OR REPLACE TEMP VIEW "{name}" AS SELECT {columns} FROM {rows}')
 
+    def _path(self, key: str) -> Path | None:
+        """Return where DuckDB finds a file by itself."""
+        if is_foreign(key):
+            return local_path(key)
+        return self._store.path(key) if isinstance(self._store, LocalStore) else None
+
     def _fetched(self, relation: Relation) -> pa.Table:
         """Read splits that DuckDB cannot reach by a path, if there are any."""
-        parts = [pq.read_table(pa.BufferReader(self._store.get(key))) for key in relation.keys]
-        plain = [relation.columns.empty_table(), *(part.replace_schema_metadata(None) for part in parts)]
-        return pa.concat_tables(plain, promote_options="default").select(relation.columns.names)
+        places = [reach(self._store, key, self._options) for key in relation.keys]
+        parts = [pq.read_table(pa.BufferReader(store.get(key))) for store, key in places]
+        schema = relation.columns
+        return pa.concat_tables([schema.empty_table(), *(_with_columns(part, schema) for part in parts)])
+
+
+def _with_columns(part: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return the rows of a file with the columns and types of the table, which may be wider."""
+    nulls = pa.nulls(part.num_rows)
+    columns = [part[each.name] if each.name in part.column_names else nulls for each in schema]
+    return pa.table([column.cast(each.type) for column, each in zip(columns, schema, strict=True)], schema=schema)
 
 
 def _expressions(relation: Relation) -> Iterator[str]:

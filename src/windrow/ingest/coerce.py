@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 from windrow.errors import InvalidInput
 from windrow.model.ordering import encoded
 from windrow.model.points import is_text
-from windrow.model.widening import widened
+from windrow.model.widening import plain, widened
 
-__all__ = ["coerced", "conflict_of"]
+__all__ = ["coerced", "conflict_of", "joined_types"]
 
 
 def coerced(rows: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:
@@ -38,6 +38,24 @@ def conflict_of(schema: pa.Schema, types: Mapping[str, pa.DataType]) -> str | No
         if widened(types[each.name], each.type) != types[each.name]:
             return f"column {each.name!r} is {types[each.name]} in the table and {each.type} in the data"
     return None
+
+
+def joined_types(
+    name: str, schema: pa.Schema, types: Mapping[str, pa.DataType], known: Mapping[str, pa.DataType]
+) -> dict[str, pa.DataType]:
+    """Return the types of a file's columns, widened to hold those of the files before it, or else of the table."""
+    joined = {}
+    for each in schema:
+        before = types.get(each.name, known.get(each.name))
+        both = plain(each.type) if before is None else widened(before, each.type)
+        if both is None:
+            where = "in the files before it" if each.name in types else "in the table"
+            raise InvalidInput(
+                f"{name}: column {each.name!r} is {each.type}, {where} {before}; bring them in apart, or cast "
+                "one of them"
+            )
+        joined[each.name] = both
+    return joined
 
 
 def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:

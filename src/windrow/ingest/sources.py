@@ -12,9 +12,10 @@ import pyarrow as pa
 
 from windrow.errors import Damaged, InvalidInput
 from windrow.ingest.attributes import AttributeRule
+from windrow.ingest.coerce import joined_types
 from windrow.ingest.files import FileFormat, FilePart, SourceFile, deal_out, find_files, read_part, schema_of
 from windrow.ingest.promotion import with_promoted_attributes
-from windrow.model.widening import plain, widened
+from windrow.model.widening import plain
 from windrow.runners.local import run_locally
 from windrow.runners.spark import Work, run_on_partitions
 
@@ -84,7 +85,7 @@ class FilesSource:
         conflicts = []
         for file in self.files:
             try:
-                types |= _joined_types(file, types, self.known or {})
+                types |= joined_types(file.name, schema_of(file), types, self.known or {})
             except (InvalidInput, Damaged) as error:
                 if self.known is None or (isinstance(error, Damaged) and not file.is_text):
                     raise
@@ -176,24 +177,6 @@ def source_of(
     raise InvalidInput(
         f"cannot ingest a {type(rows).__name__}; give a Spark DataFrame, an Arrow table or stream, or paths of files"
     )
-
-
-def _joined_types(
-    file: SourceFile, types: Mapping[str, pa.DataType], known: Mapping[str, pa.DataType]
-) -> dict[str, pa.DataType]:
-    """Return the types of a file's columns, widened to hold those of the files before it, or of the table."""
-    joined = {}
-    for each in schema_of(file):
-        before = types.get(each.name, known.get(each.name))
-        both = plain(each.type) if before is None else widened(before, each.type)
-        if both is None:
-            where = "in the files before it" if each.name in types else "in the table"
-            raise InvalidInput(
-                f"{file.name}: column {each.name!r} is {each.type}, {where} {before}; ingest them apart, or cast "
-                "one of them"
-            )
-        joined[each.name] = both
-    return joined
 
 
 def _on_share(work: Work) -> Callable[[tuple[FilePart, ...], int], Iterator[str]]:

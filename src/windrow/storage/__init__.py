@@ -10,6 +10,7 @@ from windrow.storage.opening import open_store
 from windrow.storage.patient import PatientStore
 from windrow.storage.protocol import VERBS, ByteRange, BytesLike, Identity, ObjectInfo, Store, Verb
 from windrow.storage.ranges import Fetch, coalesce, gap_for
+from windrow.storage.reaching import is_foreign, local_path, reach, reach_foreign, url_of
 from windrow.storage.wrapping import Call, StoreWrapper
 
 __all__ = [
@@ -30,5 +31,10 @@ __all__ = [
     "check_key",
     "coalesce",
     "gap_for",
+    "is_foreign",
+    "local_path",
     "open_store",
+    "reach",
+    "reach_foreign",
+    "url_of",
 ]

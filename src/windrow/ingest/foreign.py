@@ -1,0 +1,106 @@
+"""Parquet files that others wrote: what their footers tell, read without a row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from windrow.errors import Conflict, Damaged, NotFound
+from windrow.model.settings import TableSettings
+from windrow.model.split import SplitMetadata
+from windrow.model.window import time_bounds_us
+from windrow.parquet.footer import TAIL_SIZE, footer_length, read_footer
+from windrow.sidecar.build import build_sidecar
+from windrow.storage import ByteRange, local_path, reach_foreign
+
+__all__ = ["ForeignFile", "check_unchanged", "look_at"]
+
+_FIRST_READ = 64 * 2**10
+"""Most footers lie within so many bytes of the end, and are read at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignFile:
+    """A file as its footer and its store describe it."""
+
+    url: str
+    size: int
+    etag: str | None
+    rows: int
+    schema: pa.Schema
+    times: tuple[int, int] | None
+    """Bounds of the timestamps in microseconds, None when the footer does not tell them."""
+
+    def sidecar(self, options: Mapping[str, str]) -> bytes:
+        """Build the sidecar, unless the file is no longer what was looked at."""
+        store, key = reach_foreign(self.url, options)
+        if store.head(key).etag != self.etag:
+            raise Conflict(f"{_name(self.url)}: the file changed while it was being registered; register it again")
+        return build_sidecar(
+            lambda start, length: store.get_ranges(key, [ByteRange(start, length)])[0],
+            self.size,
+            name=_name(self.url),
+            etag=self.etag,
+        )
+
+
+def look_at(url: str, settings: TableSettings, options: Mapping[str, str]) -> ForeignFile:
+    """Read the footer of a file; one that is damaged, encrypted or no Parquet is refused by its name."""
+    store, key = reach_foreign(url, options)
+    tail, info = store.get_suffix(key, _FIRST_READ)
+    name = _name(url)
+    if len(tail) < TAIL_SIZE:
+        raise Damaged(f"{name}: {len(tail)} bytes are no Parquet file; the smallest has more")
+    needed = footer_length(tail, name)
+    if needed > info.size:
+        raise Damaged(f"{name}: the footer claims {needed} bytes, the file has {info.size}; it is damaged")
+    if needed > len(tail):
+        tail, info = store.get_suffix(key, needed)
+    read_footer(tail, name=name)  # refuses what a sidecar cannot describe, such as encrypted columns
+    try:
+        with pq.ParquetFile(pa.BufferReader(tail)) as parquet:
+            metadata, schema = parquet.metadata, parquet.schema_arrow.remove_metadata()
+            times = _time_bounds(metadata, schema, settings)
+    except (pa.ArrowException, OSError) as error:
+        raise Damaged(f"{name}: cannot be read as Parquet: {error}") from error
+    return ForeignFile(url, info.size, info.etag, metadata.num_rows, schema, times)
+
+
+def check_unchanged(split: SplitMetadata, table: str) -> None:
+    """Refuse to read a registered file of this machine that is gone or has other bytes than when it was registered."""
+    path = local_path(split.key)
+    if path is None:
+        return  # a request for each file and query would cost more than the mistake
+    store, key = reach_foreign(split.key)
+    way_out = f"bring it back, or take it out of the table with unregister ({split.key})"
+    try:
+        found = store.head(key)
+    except NotFound as error:
+        raise NotFound(f"{path}: the file is registered in table {table!r} and gone; {way_out}") from error
+    if found.etag != split.etag:
+        raise Damaged(f"{path}: the file has changed since it was registered in table {table!r}; {way_out}")
+
+
+def _name(url: str) -> str:
+    return str(local_path(url) or url)
+
+
+def _time_bounds(metadata: pq.FileMetaData, schema: pa.Schema, settings: TableSettings) -> tuple[int, int] | None:
+    """Return the bounds of the timestamps, where every row group states them as counts of the column's own unit."""
+    place = next((n for n, path in enumerate(_paths(metadata)) if path == settings.timestamp), None)
+    kind = schema.field(settings.timestamp).type if settings.timestamp in schema.names else None
+    if place is None or kind is None or pa.types.is_unsigned_integer(kind):
+        return None
+    told = [metadata.row_group(number).column(place).statistics for number in range(metadata.num_row_groups)]
+    if not told or any(each is None or not each.has_min_max or each.physical_type == "INT96" for each in told):
+        return None
+    counts = pa.array([count for each in told for count in (each.min_raw, each.max_raw)], pa.int64())
+    times = counts.cast(pa.int32()).cast(pa.date32()) if pa.types.is_date(kind) else counts.cast(kind)
+    return time_bounds_us(times, unit=settings.timestamp_unit)
+
+
+def _paths(metadata: pq.FileMetaData) -> list[str]:
+    return [metadata.schema.column(number).path for number in range(metadata.num_columns)]
