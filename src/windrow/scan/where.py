@@ -7,6 +7,7 @@ prefix.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -30,9 +31,9 @@ from windrow.model.predicate import (
     StartsWith,
 )
 
-__all__ = ["parse_where", "predicate_of"]
+__all__ = ["OPS", "Reading", "listed", "literal_of", "mirrored", "parse_where", "predicate_of"]
 
-_OPS: dict[type[exp.Expression], Op] = {
+OPS: dict[type[exp.Expr], Op] = {
     exp.EQ: Op.EQUAL,
     exp.NEQ: Op.NOT_EQUAL,
     exp.LT: Op.LESS,
@@ -40,15 +41,29 @@ _OPS: dict[type[exp.Expression], Op] = {
     exp.GT: Op.GREATER,
     exp.GTE: Op.GREATER_OR_EQUAL,
 }
+"""What each comparison of SQL is."""
 _MIRRORED = {
-    Op.EQUAL: Op.EQUAL,
-    Op.NOT_EQUAL: Op.NOT_EQUAL,
     Op.LESS: Op.GREATER,
     Op.LESS_OR_EQUAL: Op.GREATER_OR_EQUAL,
     Op.GREATER: Op.LESS,
     Op.GREATER_OR_EQUAL: Op.LESS_OR_EQUAL,
 }
 _TIMES = (exp.DataType.Type.TIMESTAMP, exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPNTZ)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How names and values in a condition are read; both raise InvalidInput for what cannot be asked about."""
+
+    column: Callable[[exp.Expr], str]
+    """The name that an expression has as a column."""
+    constant: Callable[[exp.Expr], Literal]
+    """The value of an expression without columns."""
+
+
+def mirrored(op: Op) -> Op:
+    """Return the comparison that says the same with its sides exchanged."""
+    return _MIRRORED.get(op, op)
 
 
 def parse_where(text: str) -> Predicate:
@@ -63,68 +78,75 @@ def parse_where(text: str) -> Predicate:
     return predicate_of(parsed.args["where"].this)
 
 
-def predicate_of(condition: exp.Expression) -> Predicate:
-    """Return the predicate that a parsed condition says."""
+def predicate_of(condition: exp.Expr, reading: Reading | None = None) -> Predicate:
+    """Return the predicate that means the same as a parsed condition, for nulls too."""
+    reading = reading or _AS_WRITTEN
     for kind, read in _READERS.items():
         if isinstance(condition, kind):
-            return read(condition)
-    if type(condition) in _OPS:
-        return _comparison(condition)
+            return read(condition, reading)
+    if type(condition) in OPS:
+        return _comparison(condition, reading)
     raise _unsaid(condition)
 
 
-def _comparison(condition: exp.Expression) -> Predicate:
-    op = _OPS[type(condition)]
+def _comparison(condition: exp.Expr, reading: Reading) -> Predicate:
+    op = OPS[type(condition)]
     left, right = condition.this, condition.expression
     if isinstance(left, exp.Column):
-        return Comparison(_column(left), op, _literal(right))
+        return Comparison(reading.column(left), op, reading.constant(right))
     if isinstance(right, exp.Column):
-        return Comparison(_column(right), _MIRRORED[op], _literal(left))
+        return Comparison(reading.column(right), mirrored(op), reading.constant(left))
     raise _unsaid(condition)
 
 
-def _is(condition: exp.Expression) -> Predicate:
+def _is(condition: exp.Is, reading: Reading) -> Predicate:
     if not isinstance(condition.expression, exp.Null):
         raise _unsaid(condition)
-    return IsNull(_column(condition.this))
+    return IsNull(reading.column(condition.this))
 
 
-def _not(condition: exp.Expression) -> Predicate:
-    inner = predicate_of(condition.this)
+def _not(condition: exp.Not, reading: Reading) -> Predicate:
+    inner = predicate_of(condition.this, reading)
     return IsNotNull(inner.column) if isinstance(inner, IsNull) else Not(inner)
 
 
-def _in(condition: exp.Expression) -> Predicate:
-    if condition.args.get("query") or condition.args.get("unnest"):
+def _in(condition: exp.In, reading: Reading) -> Predicate:
+    return In(reading.column(condition.this), tuple(reading.constant(each) for each in listed(condition)))
+
+
+def listed(condition: exp.In) -> list[exp.Expr]:
+    """Return the expressions of a written list; a subquery is none."""
+    if any(condition.args.get(part) for part in ("query", "unnest", "field")):
         raise _unsaid(condition)
-    return In(_column(condition.this), tuple(_literal(each) for each in condition.expressions))
+    return condition.expressions
 
 
-def _between(condition: exp.Expression) -> Predicate:
-    return Between(_column(condition.this), _literal(condition.args["low"]), _literal(condition.args["high"]))
+def _between(condition: exp.Between, reading: Reading) -> Predicate:
+    low, high = (reading.constant(condition.args[side]) for side in ("low", "high"))
+    return Between(reading.column(condition.this), low, high)
 
 
-def _like(condition: exp.Expression) -> Predicate:
-    pattern = condition.expression
-    if not (isinstance(pattern, exp.Literal) and pattern.is_string):
+def _like(condition: exp.Like, reading: Reading) -> Predicate:
+    pattern = reading.constant(condition.expression)
+    if not isinstance(pattern, str):
         raise _unsaid(condition)
-    prefix, wildcard = pattern.this[:-1], pattern.this[-1:]
+    prefix, wildcard = pattern[:-1], pattern[-1:]
     if wildcard != "%" or "%" in prefix or "_" in prefix:
         raise InvalidInput(f"{condition.sql('duckdb')}: only a prefix can be looked for, such as LIKE 'cpu%'")
-    return StartsWith(_column(condition.this), prefix)
+    return StartsWith(reading.column(condition.this), prefix)
 
 
-def _starts_with(condition: exp.Expression) -> Predicate:
-    prefix = condition.expression
-    if not (isinstance(prefix, exp.Literal) and prefix.is_string):
+def _starts_with(condition: exp.StartsWith, reading: Reading) -> Predicate:
+    prefix = reading.constant(condition.expression)
+    if not isinstance(prefix, str):
         raise _unsaid(condition)
-    return StartsWith(_column(condition.this), prefix.this)
+    return StartsWith(reading.column(condition.this), prefix)
 
 
-_READERS: dict[type[exp.Expression], Callable[[Any], Predicate]] = {
-    exp.Paren: lambda each: predicate_of(each.this),
-    exp.And: lambda each: And(tuple(predicate_of(part) for part in each.flatten())),
-    exp.Or: lambda each: Or(tuple(predicate_of(part) for part in each.flatten())),
+_READERS: dict[type[exp.Expr], Callable[[Any, Reading], Predicate]] = {
+    exp.Paren: lambda each, reading: predicate_of(each.this, reading),
+    exp.And: lambda each, reading: And(tuple(predicate_of(part, reading) for part in each.flatten())),
+    exp.Or: lambda each, reading: Or(tuple(predicate_of(part, reading) for part in each.flatten())),
     exp.Not: _not,
     exp.Is: _is,
     exp.In: _in,
@@ -134,17 +156,18 @@ _READERS: dict[type[exp.Expression], Callable[[Any], Predicate]] = {
 }
 
 
-def _column(expression: exp.Expression) -> str:
+def _column(expression: exp.Expr) -> str:
     if not isinstance(expression, exp.Column):
         raise _unsaid(expression)
     return expression.name
 
 
-def _literal(expression: exp.Expression) -> Literal:
+def literal_of(expression: exp.Expr) -> Literal:
+    """Return the value that a parsed expression is, if it is one as it stands."""
     if isinstance(expression, exp.Paren):
-        return _literal(expression.this)
+        return literal_of(expression.this)
     if isinstance(expression, exp.Neg):
-        value = _literal(expression.this)
+        value = literal_of(expression.this)
         if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
             return -value
     if isinstance(expression, exp.Boolean):
@@ -181,8 +204,11 @@ def _cast(expression: exp.Cast) -> Literal:
     raise _unsaid(expression)
 
 
-def _unsaid(expression: exp.Expression) -> InvalidInput:
+def _unsaid(expression: exp.Expr) -> InvalidInput:
     return InvalidInput(
         f"{expression.sql('duckdb')}: this cannot be asked of metadata; use comparisons of a column with a value, IN, "
         "BETWEEN, IS NULL, LIKE 'prefix%', AND, OR and NOT"
     )
+
+
+_AS_WRITTEN = Reading(_column, literal_of)

@@ -1,0 +1,156 @@
+"""Values of a query, read as the engine reads them against a column of a type; where that is not sure, not at all.
+
+DuckDB brings the two sides of a comparison to one type before it compares. A predicate compares exactly, so a value
+counts only where both ways give the same.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.model.predicate import (
+    Between,
+    Comparison,
+    In,
+    IsNotNull,
+    IsNull,
+    Literal,
+    Predicate,
+    StartsWith,
+)
+from windrow.scan.conditions import each_test
+
+__all__ = ["fitted"]
+
+_WHOLE_IN_DOUBLE = 2**53
+_EXACT_POWER_OF_TEN = 22
+_TIME = re.compile(
+    r"\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?(?:Z|[+-]\d{2}(?::\d{2})?)?)?", re.ASCII
+)
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+
+
+def fitted(predicate: Predicate, schema: pa.Schema) -> Predicate | None:
+    """Return what a predicate says of the columns of a schema, with values of their types."""
+    return each_test(predicate, lambda test: _fitted_test(test, schema))
+
+
+def _fitted_test(test: Any, schema: pa.Schema) -> Predicate | None:
+    if schema.get_field_index(test.column) < 0:
+        return None
+    column_type = schema.field(test.column).type
+    kind = column_type.value_type if pa.types.is_dictionary(column_type) else column_type
+    match test:
+        case IsNull() | IsNotNull():
+            return test
+        case StartsWith():
+            return test if _is_text(kind) else None
+        case Comparison(value=value):
+            found = _fitted_values((value,), kind)
+            return None if found is None else replace(test, value=found[0])
+        case Between(low=low, high=high):
+            found = _fitted_values((low, high), kind)
+            return None if found is None else replace(test, low=found[0], high=found[1])
+        case In(values=values):
+            found = _fitted_values(values, kind)
+            return None if found is None else replace(test, values=found)
+    return None
+
+
+def _fitted_values(values: tuple[Literal, ...], kind: pa.DataType) -> tuple[Literal, ...] | None:
+    fit = next((fit for applies, fit in _FITS if applies(kind)), None)
+    found = [None if fit is None else fit(value) for value in values]
+    return None if None in found else tuple(value for value in found if value is not None)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
+def _only(*kinds: type) -> Callable[[Literal], Literal | None]:
+    return lambda value: value if type(value) in kinds else None
+
+
+def _whole(value: Literal) -> Literal | None:
+    if type(value) is float:
+        # The column becomes a double, in which larger whole numbers are not apart.
+        return value if math.isfinite(value) and abs(value) < _WHOLE_IN_DOUBLE else None
+    return value if type(value) in (int, Decimal) else None
+
+
+def _double(value: Literal) -> Literal | None:
+    match value:
+        case bool():
+            return None
+        case int():
+            return float(value) if abs(value) <= _WHOLE_IN_DOUBLE else None
+        case Decimal():
+            return _decimal_as_double(value)
+        case float():
+            return value
+    return None
+
+
+def _decimal_as_double(value: Decimal) -> float | None:
+    """Where digits and power of ten are exact, their quotient is the nearest double, however it is computed."""
+    _, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int) or not -_EXACT_POWER_OF_TEN <= exponent <= 0:
+        return None
+    return float(value) if int("".join(map(str, digits)) or "0") <= _WHOLE_IN_DOUBLE else None
+
+
+def _single(value: Literal) -> Literal | None:
+    """A number that is the same in both widths compares alike, whichever one the engine takes."""
+    wide = _double(value)
+    if not isinstance(wide, float) or (isinstance(value, Decimal) and Decimal(wide) != value):
+        return None
+    with np.errstate(over="ignore"):
+        narrow = float(np.float32(wide))
+    return wide if narrow == wide or math.isnan(wide) else None
+
+
+def _time(value: Literal) -> Literal | None:
+    if isinstance(value, datetime):
+        return value
+    if isinstance(value, date):
+        return datetime(value.year, value.month, value.day)  # noqa: DTZ001 - a time without a zone is UTC
+    return _parsed(_TIME, datetime.fromisoformat, value)
+
+
+def _day(value: Literal) -> Literal | None:
+    return value if type(value) is date else _parsed(_DATE, date.fromisoformat, value)
+
+
+def _parsed(form: re.Pattern[str], parse: Callable[[str], Literal], value: Literal) -> Literal | None:
+    if not isinstance(value, str) or not form.fullmatch(value):
+        return None
+    try:
+        return parse(value)
+    except ValueError:
+        return None
+
+
+_FITS: tuple[tuple[Callable[[pa.DataType], Any], Callable[[Literal], Literal | None]], ...] = (
+    (_is_text, _only(str)),
+    (_is_bytes, _only(bytes)),
+    (pa.types.is_boolean, _only(bool)),
+    (pa.types.is_integer, _whole),
+    (pa.types.is_float64, _double),
+    (pa.types.is_float32, _single),
+    (pa.types.is_timestamp, _time),
+    (pa.types.is_date32, _day),
+    (pa.types.is_decimal, _only(int, Decimal)),
+)
