@@ -1,12 +1,10 @@
-"""Columns go through an order by runs, and come out of the hybrid encoding as they went in."""
+"""Columns go through an order by runs or by rows, and come out as if they were indexed."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from windrow.kernels import runs
-from windrow.kernels.hybrid import next_run, signed
 
 
 def as_runs(codes):
@@ -50,52 +48,9 @@ def test_gathering_by_runs_and_by_rows_is_gathering_by_index(rows, distinct, see
     gathered = np.empty_like(values)
     runs.gather_fixed(starts, counts, values, gathered)
     assert gathered.tolist() == index.tolist()
-
-
-def unpacked(data, count):
-    """The numbers of a width byte and the hybrid encoding behind it."""
-    words = np.frombuffer(data + bytes(-len(data) % 8 + 16), np.uint64)
-    width, at, out = data[0], 1, []
-    while len(out) < count:
-        left, value, bit, at = next_run(words, at, len(data), width)
-        assert at > 0
-        if bit < 0:
-            out += [value] * left
-        else:
-            bits = int.from_bytes(data[bit // 8 :], "little")
-            out += [bits >> (width * n) & ((1 << width) - 1) for n in range(left)]
-    return out[:count]
-
-
-@given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 40)), min_size=1, max_size=40))
-@settings(deadline=None)  # the first call compiles
-def test_packed_codes_unpack(pairs):
-    codes = np.repeat([code for code, _ in pairs], [length for _, length in pairs]).astype(np.int32)
-    bounds = np.array([0, len(codes) // 2, len(codes)])
-    out, sizes = np.zeros(4 * len(codes) + 200, np.uint8), np.zeros(2, np.int64)
-    coded = np.ones(2, np.uint8)
-    total = runs.pack_codes(codes, bounds, coded, 41, out, sizes)
-    assert total == sizes.sum()
-    data = out.tobytes()
-    halves = data[: sizes[0]], data[sizes[0] : total]
-    for half, (low, high) in zip(halves, ((0, bounds[1]), (bounds[1], bounds[2])), strict=True):
-        assert unpacked(half, int(high - low)) == codes[low:high].tolist()
-
-
-@pytest.mark.parametrize("distinct", [1, 2, 3, 200])
-def test_values_that_repeat_are_coded_and_others_are_not(distinct):
-    rng = np.random.default_rng(0)
-    repeated = rng.integers(0, distinct, 2000).astype(np.uint64)
-    unique = np.arange(10_000, 12_000, dtype=np.uint64)
-    values = np.concatenate([unique, repeated, unique, repeated])
-    codes, entries = np.zeros(8000, np.int32), np.zeros(1024, np.uint64)
-    coded = np.zeros(4, np.uint8)
-    count = runs.code_fixed(values, np.arange(0, 8001, 2000), codes, entries, coded)
-    assert coded.tolist() == [0, 1, 0, 1]
-    assert sorted(entries[:count].tolist()) == sorted(set(repeated.tolist()))
-    assert entries[codes[2000:4000]].tolist() == repeated.tolist()
-    assert entries[codes[6000:]].tolist() == repeated.tolist()
-
-
-def test_numbers_that_kernels_calculate_with_are_signed():
-    assert signed(np.uint64(7)) == 7
+    single = index.astype(np.int32)
+    count = runs.take_codes(single, codes, out, out_ends)
+    assert out[:count].tolist() == expected.tolist()
+    assert out_ends[:count].tolist() == expected_ends.tolist()
+    runs.take_fixed(single, values, gathered)
+    assert gathered.tolist() == index.tolist()

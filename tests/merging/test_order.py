@@ -75,9 +75,9 @@ def test_the_order_is_that_of_a_stable_sort(seed):
     # keys that claim to be wide are ranked before they are packed
     merged = _merged([Key(column, None, max(width, 10)) for column in numbers], rows, columns - 1)
     order = merged.order
-    found = np.concatenate([np.arange(s, s + c) for s, c in zip(order.starts, order.counts, strict=True)] or [[]])
+    found = np.concatenate([np.arange(s, s + c) for s, c in zip(order.starts, order.lengths, strict=True)] or [[]])
     assert found.astype(int).tolist() == np.lexsort(numbers[::-1]).tolist()
-    owners = np.repeat(order.inputs, order.counts)
+    owners = np.repeat(order.inputs, order.lengths)
     assert owners.tolist() == np.searchsorted(np.cumsum(rows), found, side="right").tolist()
     prefix = np.stack([column[found.astype(int)] for column in numbers[:-1]] or [np.zeros(sum(rows))])
     changes = np.flatnonzero((prefix[:, 1:] != prefix[:, :-1]).any(axis=0)) + 1
@@ -87,7 +87,7 @@ def test_the_order_is_that_of_a_stable_sort(seed):
 def test_a_part_of_an_order_is_the_order_of_a_part():
     keys = [Key(np.array([0, 0, 1, 1, 0, 1, 1], np.uint64), None, 1), Key(np.arange(7, dtype=np.uint64), None, 3)]
     order = _merged(keys, [4, 3], 1).order
-    rows = np.concatenate([np.arange(s, s + c) for s, c in zip(order.starts, order.counts, strict=True)])
+    rows = np.concatenate([np.arange(s, s + c) for s, c in zip(order.starts, order.lengths, strict=True)])
     for first in range(8):
         for last in range(first, 8):
             part = order.slice(first, last)

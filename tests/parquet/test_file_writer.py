@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from windrow.parquet.chunk_writer import ChunkWriter, granules
+from windrow.parquet.chunk_writer import ChunkWriter, Pages
 from windrow.parquet.file_writer import FileSchema, FileWriter, arrow_chunks
 from windrow.parquet.footer import SortingColumn, read_footer
 from windrow.parquet.page_index import parse_column_index, parse_offset_index
@@ -38,26 +38,28 @@ def write(table, granule=GRANULE, group=GROUP):
     """The table as a file of our own."""
     schema, sink = FileSchema(table.schema, "windrow test"), io.BytesIO()
     writer = FileWriter(sink, schema, [SortingColumn(0, True, True)])
-    for low in range(0, table.num_rows, group):
-        high = min(low + group, table.num_rows)
-        chunks = []
-        for field in table.schema:
-            column = table[field.name]
-            leaf = next((leaf for leaf in schema.footer.leaves if leaf.path == (field.name,)), None)
-            bounds = low + granules(high - low, granule)
-            if pa.types.is_nested(field.type):
-                (nested,) = arrow_chunks(column.slice(low, high - low), field, [high - low], granule)
-                chunks.extend(nested)
-            elif pa.types.is_string(field.type):
-                own = ChunkWriter(leaf.path, leaf.element.physical_type, nullable=field.nullable)
-                chunks.append(own.coded(coded(column.to_pylist()), bounds))
-            else:
-                values, dtype = fixed(column)
-                own = ChunkWriter(leaf.path, leaf.element.physical_type, nullable=field.nullable, order=dtype)
-                chunks.append(own.fixed(values, bounds))
-        writer.append(high - low, chunks)
+    rows = [min(group, table.num_rows - low) for low in range(0, table.num_rows, group)]
+    groups = [[] for _ in rows]
+    for field in table.schema:
+        for chunks, own in zip(groups, chunks_of(table[field.name], field, schema, rows, granule), strict=True):
+            chunks.extend(own)
+    for count, chunks in zip(rows, groups, strict=True):
+        writer.append(count, chunks)
     assert writer.finish({"key": "value"}) == len(sink.getvalue())
     return sink.getvalue()
+
+
+def chunks_of(column, field, schema, rows, granule):
+    """The chunks of a column, for each row group one or several."""
+    if pa.types.is_nested(field.type):
+        return arrow_chunks(column, field, rows, granule)
+    leaf = next(leaf for leaf in schema.footer.leaves if leaf.path == (field.name,))
+    if pa.types.is_string(field.type):
+        own = ChunkWriter(leaf.path, leaf.element.physical_type, nullable=field.nullable)
+        return [[chunk] for chunk in own.coded(coded(column.to_pylist()), Pages.of(rows, granule))]
+    values, dtype = fixed(column)
+    own = ChunkWriter(leaf.path, leaf.element.physical_type, nullable=field.nullable, order=dtype)
+    return [[chunk] for chunk in own.fixed(values, Pages.of(rows, granule))]
 
 
 def table_of(seed):

@@ -1,4 +1,4 @@
-"""Thrift bytes that come by the thousand: headers of data pages, and the places of pages in an offset index."""
+"""Thrift bytes that come by the thousand: headers of data pages, and the index of their places and bounds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from windrow.kernels.compiled import kernel
 
-__all__ = ["write_headers", "write_locations"]
+__all__ = ["write_bounds", "write_headers", "write_locations"]
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
@@ -19,8 +19,10 @@ LONGEST_HEADER, LONGEST_LOCATION = 64, 32
 
 # A field's header is its id, counted from the field before, and its type. The fields of these structs that follow each
 # other by one are 32-bit numbers (I32) or 64-bit ones (I64).
-I32, I64, TRUE, FALSE, SKIP_TO_V2, STOP = 0x15, 0x16, 0x11, 0x12, 0x5C, 0x00
+I32, I64, LIST, TRUE, FALSE, SKIP_TO_V2, STOP = 0x15, 0x16, 0x19, 0x11, 0x12, 0x5C, 0x00
 VERSION_2 = 3
+# The types of elements of a list.
+TRUTHS, LONGS, TEXTS = 1, 6, 8
 
 
 @kernel
@@ -30,14 +32,24 @@ def _byte(out: Bytes, at: int, value: int) -> int:
 
 
 @kernel
-def _number(out: Bytes, at: int, kind: int, value: int) -> int:
-    """A field with a number that is not negative, in zigzag."""
-    at = _byte(out, at, kind)
-    value <<= 1
+def _varint(out: Bytes, at: int, value: int) -> int:
     while value > 0x7F:
         at = _byte(out, at, (value & 0x7F) | 0x80)
         value >>= 7
     return _byte(out, at, value)
+
+
+@kernel
+def _number(out: Bytes, at: int, kind: int, value: int) -> int:
+    """A field with a number that is not negative, in zigzag."""
+    return _varint(out, _byte(out, at, kind), value << 1)
+
+
+@kernel
+def _list(out: Bytes, at: int, kind: int, count: int) -> int:
+    """What stands before the elements of a list."""
+    at = _byte(out, _byte(out, at, LIST), min(count, 15) << 4 | kind)
+    return _varint(out, at, count) if count > 14 else at
 
 
 @kernel
@@ -72,3 +84,46 @@ def write_locations(offsets: Longs, sizes: Longs, rows: Longs, out: Bytes) -> in
         at = _number(out, at, I64, rows[number])
         at = _byte(out, at, STOP)
     return at
+
+
+@kernel
+def _texts(out: Bytes, at: int, data: Bytes, starts: Longs, lengths: Longs, first: int, last: int) -> int:
+    """A list of texts."""
+    at = _list(out, at, TEXTS, last - first)
+    for page in range(first, last):
+        at = _varint(out, at, lengths[page])
+        for byte in range(lengths[page]):
+            at = _byte(out, at, data[starts[page] + byte])
+    return at
+
+
+@kernel
+def write_bounds(
+    chunks: Longs,
+    counts: tuple[Longs, Longs],
+    data: Bytes,
+    low: tuple[Longs, Longs],
+    high: tuple[Longs, Longs],
+    orders: Longs,
+    out: Bytes,
+    ends: Longs,
+) -> None:
+    """Write column indexes of chunks, each of the pages from its first up to the next one's; each ends before `ends`.
+
+    `counts` are the nulls and the rows of pages. Their bounds are bytes of `data`: where they begin, and how many.
+    """
+    nulls, rows = counts
+    at = 0
+    for chunk in range(chunks.size - 1):
+        first, last = chunks[chunk], chunks[chunk + 1]
+        at = _list(out, at, TRUTHS, last - first)
+        for page in range(first, last):
+            at = _byte(out, at, 1 if nulls[page] == rows[page] else 2)
+        at = _texts(out, at, data, low[0], low[1], first, last)
+        at = _texts(out, at, data, high[0], high[1], first, last)
+        at = _number(out, at, I32, orders[chunk])
+        at = _list(out, at, LONGS, last - first)
+        for page in range(first, last):
+            at = _varint(out, at, nulls[page] << 1)
+        at = _byte(out, at, STOP)
+        ends[chunk] = at

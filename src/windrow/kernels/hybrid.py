@@ -66,12 +66,30 @@ def next_run(words: Words, at: int, end: int, width: int) -> tuple[int, int, int
 
 
 @kernel
+def _lowest(value: np.uint64) -> int:
+    """The place of the lowest bit that is set; there is one."""
+    place = 0
+    for step in (32, 16, 8, 4, 2, 1):
+        if value & ((np.uint64(1) << np.uint64(step)) - np.uint64(1)) == 0:
+            value >>= np.uint64(step)
+            place += step
+    return place
+
+
+@kernel
 def _same_bits(words: Words, bit: int, most: int) -> tuple[int, int]:
     """How many bits from one on are like it, and whether they are set."""
     first = cut(words, bit, 1)
-    count = 1
-    while count < most and cut(words, bit + count, 1) == first:
-        count += 1
+    count = 0
+    while count < most:
+        step = min(most - count, 64)
+        other = cut(words, bit + count, step) ^ (np.uint64(0) - first)
+        if step < 64:
+            # the end counts as a bit that differs
+            other = (other & ((np.uint64(1) << np.uint64(step)) - np.uint64(1))) | np.uint64(1) << np.uint64(step)
+        if other:
+            return count + _lowest(other), signed(first)
+        count += 64
     return count, signed(first)
 
 

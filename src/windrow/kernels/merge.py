@@ -13,7 +13,16 @@ import numpy.typing as npt
 
 from windrow.kernels.compiled import kernel, memory
 
-__all__ = ["check_runs", "combine_runs", "merge_order"]
+__all__ = [
+    "append_rows",
+    "append_runs",
+    "check_rows",
+    "check_runs",
+    "combine_runs",
+    "merge_order",
+    "merge_rows",
+    "scattered_share",
+]
 
 Words = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int32]
@@ -66,6 +75,20 @@ def check_runs(numbers: Words, ends: Longs, input_ends: Longs, last_key: Words, 
                 wrong = row
         begin = ends[run]
     return wrong
+
+
+@kernel
+def scattered_share(entries: Longs, series: Words, begins: Longs, ends: Longs, last_key: Words, samples: int) -> float:
+    """How much of a run lies behind the begin of the next one of its series, on average over some of them."""
+    seen, share = 0, 0.0
+    step = max(entries.size // samples, 1)
+    for place in range(0, entries.size - 1, step):
+        one, other = entries[place], entries[place + 1]
+        if series[one] == series[other]:
+            rows = last_key[begins[one] : ends[one]]
+            share += 1 - np.searchsorted(rows, last_key[begins[other]], side="right") / rows.size
+            seen += 1
+    return share / seen if seen else 0.0
 
 
 @kernel
@@ -233,3 +256,82 @@ def merge_order(
         groups += 1
         first = last
     return runs, groups
+
+
+@kernel
+def append_rows(keys: Words, numbers: Words, bits: int) -> None:
+    """Append the numbers of a column, of so many bits, to the keys of rows."""
+    shift = np.uint64(bits)
+    for row in range(keys.size):
+        keys[row] = (keys[row] << shift if bits < 64 else np.uint64(0)) | np.uint64(numbers[row])
+
+
+@kernel
+def append_runs(keys: Words, numbers: Words, ends: Longs, bits: int) -> None:
+    """The same for a column of runs."""
+    row, shift = 0, np.uint64(bits)
+    for run in range(ends.size):
+        for place in range(row, ends[run]):
+            keys[place] = (keys[place] << shift if bits < 64 else np.uint64(0)) | numbers[run]
+        row = ends[run]
+
+
+@kernel
+def check_rows(keys: Words, input_ends: Longs) -> int:
+    """The first row that must come before the row ahead of it in its input, -1 when there is none."""
+    begin = 0
+    for owner in range(input_ends.size):
+        for row in range(begin + 1, input_ends[owner]):
+            if keys[row] < keys[row - 1]:
+                return row
+        begin = max(begin, input_ends[owner])
+    return -1
+
+
+@kernel
+def _merge_two(keys: Words, rows: Ints, first: int, middle: int, last: int, out_keys: Words, out_rows: Ints) -> None:
+    """Merge two neighbouring stretches of rows; those of the first come first where keys are equal."""
+    one, other, at = first, middle, first
+    while one < middle and other < last:
+        # without a branch: which one is less cannot be foreseen
+        behind = keys[other] < keys[one]
+        place = other if behind else one
+        out_keys[at] = keys[place]
+        out_rows[at] = rows[place]
+        other += behind
+        one += not behind
+        at += 1
+    while one < middle:
+        out_keys[at] = keys[one]
+        out_rows[at] = rows[one]
+        one, at = one + 1, at + 1
+    while other < last:
+        out_keys[at] = keys[other]
+        out_rows[at] = rows[other]
+        other, at = other + 1, at + 1
+
+
+@kernel
+def merge_rows(keys: Words, input_ends: Longs) -> tuple[Words, Ints]:
+    """The keys of all rows in their order, and the rows: neighbouring inputs are merged until one is left.
+
+    The keys of each input ascend. Rows with the same key keep their order.
+    """
+    ends, count = input_ends.copy(), input_ends.size
+    found, rows = keys, np.arange(keys.size).astype(np.int32)
+    out, out_rows = np.empty_like(keys), np.empty(keys.size, np.int32)
+    spare, spare_rows = np.empty_like(keys), rows
+    while count > 1:
+        first = 0
+        for pair in range(0, count - 1, 2):
+            middle, last = ends[pair], ends[pair + 1]
+            _merge_two(memory(found), memory(rows), first, middle, last, memory(out), memory(out_rows))
+            ends[pair >> 1] = last
+            first = last
+        if count & 1:
+            out[first:] = found[first:]
+            out_rows[first:] = rows[first:]
+            ends[count >> 1] = ends[count - 1]
+        count = (count + 1) >> 1
+        found, rows, out, out_rows, spare, spare_rows = out, out_rows, spare, spare_rows, out, out_rows
+    return found, rows

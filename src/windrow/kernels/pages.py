@@ -38,7 +38,7 @@ from windrow.kernels.hybrid import (
 )
 from windrow.kernels.thrift import walk
 
-__all__ = ["count_set", "decode_codes", "index_texts", "scan_pages"]
+__all__ = ["count_set", "decode_codes", "decode_rows", "index_texts", "join_rows", "scan_pages"]
 
 Bytes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.uint64]
@@ -218,6 +218,121 @@ def decode_codes(words: Words, pages: Longs, entries: Ints, codes: Ints, ends: L
         if runs < 0:
             return runs, number
     return runs, -1
+
+
+@kernel
+def _unpack(
+    words: Words,
+    bit: int,
+    width: int,
+    first: int,
+    last: int,
+    entries: Ints,
+    entry: int,
+    known: int,
+    codes: Ints,
+    row: int,
+) -> int:
+    """Look up the packed codes from the `first` up to the `last`; -1 when one has no entry."""
+    bit += first * width
+    mask = (np.uint64(1) << np.uint64(width)) - np.uint64(1)
+    for place in range(last - first):
+        word, shift = bit >> 6, np.uint64(bit & 63)
+        # a shift by 64 would be none at all
+        value = words[word] >> shift | words[word + 1] << (np.uint64(63) - shift) << np.uint64(1)
+        code = signed(value & mask)
+        if code >= known:
+            return -1
+        codes[row + place] = entries[entry + code]
+        bit += width
+    return 0
+
+
+@kernel
+def _row_codes(
+    words: Words,
+    pages: Longs,
+    page: int,
+    state: tuple[int, int, int, int],
+    count: int,
+    seen: int,
+    entries: Ints,
+    codes: Ints,
+    row: int,
+) -> tuple[int, tuple[int, int, int, int]]:
+    """Write the codes of `count` values that are set, those of them that are wanted; the row then (-1 for trouble)."""
+    at, left, bit, value = state
+    end, entry, known = pages[page + VALUES_END], pages[page + ENTRY], pages[page + ENTRIES]
+    width = signed(cut(words, pages[page + VALUES] * 8, 8))
+    while count:
+        while left == 0:
+            left, value, bit, at = next_run(words, at, end, width)
+            if at < 0 or width > 31:
+                return -1, state
+        step = min(count, left)
+        first, last = max(pages[page + FIRST] - seen, 0), min(pages[page + LAST] - seen, step)
+        if bit < 0:
+            if value >= known:
+                return -1, state
+            for place in range(last - first):
+                codes[row + place] = entries[entry + value]
+        else:
+            if bit + step * width > end * 8:
+                return -1, state
+            if _unpack(words, bit, width, first, last, entries, entry, known, codes, row) < 0:
+                return -1, state
+            bit += step * width
+        row += max(last - first, 0)
+        seen, count, left = seen + step, count - step, left - step
+    return row, (at, left, bit, value)
+
+
+@kernel
+def _null_rows(codes: Ints, row: int, count: int) -> int:
+    for place in range(row, row + count):
+        codes[place] = NULL_CODE
+    return row + count
+
+
+@kernel
+def decode_rows(words: Words, pages: Longs, entries: Ints, codes: Ints) -> int:
+    """Decode pages of dictionary codes into a code for each row; the page in trouble or -1."""
+    row = 0
+    bare_words, bare_pages, bare_entries = memory(words), memory(pages), memory(entries)
+    for number in range(pages.size // PAGE_WIDTH):
+        page, seen = number * PAGE_WIDTH, 0
+        if pages[page + FORM] == NULLS:
+            row = _null_rows(memory(codes), row, pages[page + LAST] - pages[page + FIRST])
+        level_at, level_left, level_bit, level_value = pages[page + LEVELS], 0, -1, 0
+        state = (pages[page + VALUES] + 1, 0, -1, 0)
+        while seen < pages[page + COUNT]:
+            count, is_set, level_at, level_left, level_bit, level_value = level_run(
+                bare_words, bare_pages, page, level_at, level_left, level_bit, level_value
+            )
+            if count < 0:
+                return number
+            count = min(count, pages[page + COUNT] - seen)
+            if is_set:
+                row, state = _row_codes(
+                    bare_words, bare_pages, page, state, count, seen, bare_entries, memory(codes), row
+                )
+                if row < 0:
+                    return number
+            else:
+                row = _null_rows(memory(codes), row, kept(bare_pages, page, seen, count))
+            seen += count
+    return -1
+
+
+@kernel
+def join_rows(codes: Ints, out: Ints, ends: Longs) -> None:
+    """Join equal neighbours into runs of (code, end row), for which there is room."""
+    runs = 0
+    for row in range(codes.size):
+        if row == 0 or codes[row] != codes[row - 1]:
+            out[runs] = codes[row]
+            runs += 1
+        ends[runs - 1] = row + 1
 
 
 @kernel

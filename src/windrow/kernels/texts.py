@@ -70,53 +70,56 @@ def _grown(hashes: Words, distinct: int, size: int) -> Ints:
 
 
 @kernel
-def _find(
-    words: Words, table: Ints, size: int, hashes: Words, firsts: Longs, offsets: Longs, lengths: Longs, place: int
-) -> tuple[int, np.uint64]:
-    """The slot of the table that a text has, or would have, and its hash."""
-    mixed = _hash(words, offsets[place], lengths[place])
-    slot = _signed(mixed & np.uint64(size - 1))
-    while table[slot] != FREE:
-        number = table[slot]
-        if hashes[number] == mixed and _same(words, offsets, lengths, firsts[number], place):
-            break
-        slot = (slot + 1) & (size - 1)
-    return slot, mixed
-
-
-@kernel
 def _same(words: Words, offsets: Longs, lengths: Longs, one: int, other: int) -> bool:
     length = lengths[one]
     return length == lengths[other] and _equal(words, offsets[one], offsets[other], length)
 
 
 @kernel
-def unify_texts(words: Words, offsets: Longs, lengths: Longs) -> tuple[Ints, Longs]:
+def _find(
+    words: Words,
+    table: Ints,
+    mask: int,
+    hashes: Words,
+    mixed: np.uint64,
+    firsts: Longs,
+    spans: tuple[Longs, Longs],
+    place: int,
+) -> int:
+    """The slot of the table that a text has, or would have, by its hash."""
+    slot = _signed(mixed & np.uint64(mask))
+    while table[slot] != FREE:
+        number = table[slot]
+        if hashes[number] == mixed and _same(words, spans[0], spans[1], firsts[number], place):
+            break
+        slot = (slot + 1) & mask
+    return slot
+
+
+@kernel
+def unify_texts(words: Words, offsets: Longs, lengths: Longs, unlike: int) -> tuple[Ints, Longs]:
     """Number the texts by their first appearance: the number of each, and where each distinct one was first.
 
-    Sorted columns that are written out repeat the last text, and dictionaries of sorted files name the same texts in
-    much the same order: so the last text is tried first, then the one that followed it when it was seen before.
+    The first `unlike` texts are those of dictionaries, where no two neighbours are the same; sorted columns that are
+    written out repeat the last text, which is tried first.
     """
     numbers, firsts = np.empty(offsets.size, np.int32), np.empty(offsets.size, np.int64)
-    hashes, followers = np.empty(offsets.size, np.uint64), np.zeros(offsets.size + 1, np.int32)
-    bare, at, long, known, mixes = memory(words), memory(offsets), memory(lengths), memory(firsts), memory(hashes)
+    hashes = np.empty(offsets.size, np.uint64)
+    bare, spans = memory(words), (memory(offsets), memory(lengths))
     table, distinct, number = np.full(FIRST_TABLE, FREE, np.int32), 0, np.int32(0)
     for place in range(offsets.size):
-        before = number
-        if place and _same(bare, at, long, place - 1, place):
+        if place > unlike and _same(bare, spans[0], spans[1], place - 1, place):
             numbers[place] = number
             continue
-        number = followers[before]
-        if number >= distinct or not _same(bare, at, long, known[number], place):
-            slot, mixed = _find(bare, memory(table), table.size, mixes, known, at, long, place)
-            number = table[slot]
-            if number == FREE:
-                number = np.int32(distinct)
-                table[slot], firsts[distinct], hashes[distinct] = number, place, mixed
-                distinct += 1
-                if 2 * distinct > table.size:
-                    table = _grown(hashes, distinct, 4 * table.size)
-            followers[before] = number
+        mixed = _hash(bare, offsets[place], lengths[place])
+        slot = _find(bare, memory(table), table.size - 1, memory(hashes), mixed, memory(firsts), spans, place)
+        number = table[slot]
+        if number == FREE:
+            number = np.int32(distinct)
+            table[slot], firsts[distinct], hashes[distinct] = number, place, mixed
+            distinct += 1
+            if 2 * distinct > table.size:
+                table = _grown(hashes, distinct, 4 * table.size)
         numbers[place] = number
     return numbers, firsts[:distinct].copy()
 

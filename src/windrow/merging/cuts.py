@@ -43,7 +43,7 @@ class Cuts:
         order, series = merged.order, merged.series_starts
         if self.number >= self.outputs or not order.rows:
             return found
-        passed = self.done + np.cumsum(self.weights[order.inputs] * order.counts)
+        passed = self.done + np.cumsum(self.weights[order.inputs] * order.lengths)
         while self.number < self.outputs:
             share = self.total * self.number // self.outputs
             least = max(self._place(order, passed, share), found[-1] + 1 if found else 1)
@@ -71,4 +71,4 @@ class Cuts:
     def pass_by(self, order: MergeOrder) -> None:
         """Count rows as written."""
         if self.number < self.outputs:
-            self.done += int((self.weights[order.inputs] * order.counts).sum())
+            self.done += int((self.weights[order.inputs] * order.lengths).sum())

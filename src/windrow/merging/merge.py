@@ -137,7 +137,7 @@ class Merge:
             prefix = frozenset(place for place, _ in self._sorting[:-1])
             write_segments(batch, merged, emitted, segments, self.options.layout, held, prefix)
         cuts.pass_by(emitted)
-        counts = np.bincount(emitted.inputs, weights=emitted.counts, minlength=len(self.inputs)).astype(np.int64)
+        counts = emitted.rows_of_inputs()
         for number, count in enumerate(counts.tolist()):
             at[number] = _advanced(self.inputs[number], at[number], count)
         limits = self._limits(merged, pieces)

@@ -20,7 +20,7 @@ import pyarrow as pa
 from windrow.errors import InvariantViolation
 from windrow.model.ordering import packed_keys
 from windrow.model.sort_schema import Direction, SortColumn, SortSchema
-from windrow.parquet.page_reader import Coded, Fixed
+from windrow.parquet.page_reader import Coded, CodedRows, Fixed
 
 __all__ = ["Key", "Keys", "MergeOrder", "Merged", "key_of", "merge_order"]
 
@@ -29,32 +29,36 @@ Longs = npt.NDArray[np.int64]
 Values: TypeAlias = Any
 """A column in memory: Coded, Fixed or an Arrow array."""
 
-MANY_RUNS = 0.7
-"""With more runs of series than this share of the rows, sorting rows is faster than merging runs."""
+SAMPLES, SCATTERED = 256, 0.3
+"""Where runs of a series lie in each other by this share, by so many samples, rows are merged faster than runs."""
 _SIGN = {4: np.uint32(1 << 31), 8: np.uint64(1 << 63)}
 
 
 class Key(NamedTuple):
     """Numbers that compare as the values of a sort column: for runs that end before `ends`, or for each row."""
 
-    numbers: Words
+    numbers: npt.NDArray[Any]
     ends: Longs | None
     bits: int
+    scattered: bool = False
+    """Whether rows hardly repeat."""
 
 
 def key_of(values: Values, dtype: np.dtype[Any] | None, column: SortColumn) -> Key:
     """The key of a sort column."""
-    if isinstance(values, Coded):
+    ends = None
+    if isinstance(values, Coded | CodedRows):
         highest = len(values.texts)
-        numbers, ends = np.where(values.codes < 0, highest, values.codes).astype(np.uint64), values.ends
+        numbers: npt.NDArray[Any] = np.where(values.codes < 0, np.int32(highest), values.codes)
+        if isinstance(values, Coded):
+            numbers, ends = numbers.astype(np.uint64), values.ends
     elif isinstance(values, Fixed):
         numbers, highest = _packed(_ascending(values.values, dtype), values.valid)
-        ends = None
     else:
-        numbers, highest, ends = *_ranks(values, column), None
+        numbers, highest = _ranks(values, column)
     if column.direction is Direction.DESCENDING:
-        numbers = np.uint64(highest) - numbers
-    return Key(numbers, ends, int(highest).bit_length())
+        numbers = numbers.dtype.type(highest) - numbers
+    return Key(numbers, ends, int(highest).bit_length(), isinstance(values, CodedRows))
 
 
 def _ascending(values: npt.NDArray[Any], dtype: np.dtype[Any] | None) -> npt.NDArray[Any]:
@@ -108,23 +112,48 @@ class MergeOrder:
     """The order as runs of rows."""
 
     starts: npt.NDArray[Any]
-    counts: npt.NDArray[Any]
-    inputs: npt.NDArray[np.int32]
+    counts: npt.NDArray[Any] | None
+    """How many rows each run has; None when each has one."""
+    input_ends: Longs
+    owners: npt.NDArray[np.int32] | None = None
+
+    @cached_property
+    def inputs(self) -> npt.NDArray[np.int32]:
+        """The input of each run."""
+        if self.owners is not None:
+            return self.owners
+        return np.searchsorted(self.input_ends, self.starts, side="right").astype(np.int32)
+
+    @cached_property
+    def lengths(self) -> npt.NDArray[Any]:
+        """How many rows each run has."""
+        return np.ones_like(self.starts) if self.counts is None else self.counts
 
     @cached_property
     def ends(self) -> Longs:
         """The place in the order that each run ends before."""
-        return np.cumsum(self.counts, dtype=np.int64)
+        return np.cumsum(self.lengths, dtype=np.int64)
 
     @property
     def rows(self) -> int:
         """How many rows there are."""
+        if self.counts is None:
+            return self.starts.size
         return int(self.ends[-1]) if self.ends.size else 0
+
+    @cached_property
+    def indices(self) -> npt.NDArray[Any]:
+        """The rows one by one."""
+        if self.counts is None:
+            return self.starts
+        return np.repeat(self.starts - (self.ends - self.counts), self.counts) + np.arange(self.rows)
 
     def slice(self, first: int, last: int) -> MergeOrder:
         """The part of the order from one place to another; what can be shared with the whole is."""
         if first == 0 and last == self.rows:
             return self
+        if self.counts is None:
+            return MergeOrder(self.starts[first:last], None, self.input_ends)
         low, high = np.searchsorted(self.ends, first, side="right"), np.searchsorted(self.ends, last, side="left")
         starts, counts = self.starts[low : high + 1], self.counts[low : high + 1].copy()
         if counts.size:
@@ -134,12 +163,57 @@ class MergeOrder:
                 starts = starts.copy()
                 starts[0] += first - before
                 counts[0] -= first - before
-        return MergeOrder(starts, counts, self.inputs[low : high + 1])
+        return MergeOrder(starts, counts, self.input_ends, self.inputs[low : high + 1])
 
     def row_at(self, place: int) -> int:
         """The row at a place in the order."""
+        if self.counts is None:
+            return int(self.starts[place])
         run = int(np.searchsorted(self.ends, place, side="right"))
         return int(self.starts[run] + self.counts[run] - (self.ends[run] - place))
+
+    def rows_of_inputs(self) -> Longs:
+        """How many rows of each input there are."""
+        if self.rows == self.input_ends[-1]:
+            return np.diff(self.input_ends, prepend=0)
+        return np.bincount(self.inputs, self.lengths, self.input_ends.size).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class RunKeys:
+    """The keys of rows: that of a series for each run, and that of the last sort column for each row."""
+
+    series: Keys
+    last_key: Words
+
+    def key_at(self, row: int) -> tuple[int, int]:
+        """The key of a row, by its number among all rows of the inputs."""
+        run = int(np.searchsorted(self.series.ends, row, side="right"))
+        return int(self.series.numbers[run]), int(self.last_key[row])
+
+    def place_of(self, key: tuple[int, int], order: MergeOrder) -> int:
+        """The first place in the order whose key is not less."""
+        low, high = 0, order.rows
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (middle + 1, high) if self.key_at(order.row_at(middle)) < key else (low, middle)
+        return low
+
+
+@dataclass(frozen=True, eq=False)
+class RowKeys:
+    """The keys of rows: one number for all sort columns."""
+
+    numbers: Words
+    ordered: Words
+
+    def key_at(self, row: int) -> tuple[int, int]:
+        """The key of a row, by its number among all rows of the inputs."""
+        return int(self.numbers[row]), 0
+
+    def place_of(self, key: tuple[int, int], order: MergeOrder) -> int:
+        """The first place in the order whose key is not less."""
+        return int(np.searchsorted(self.ordered[: order.rows], np.uint64(max(key[0], 0))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,27 +221,21 @@ class Merged:
     """The order of all rows of a batch, and the keys that it comes from."""
 
     order: MergeOrder
-    keys: Keys
-    last_key: Words
+    keys: RunKeys | RowKeys
     group_ends: Longs
     """The places in the order that end a run of rows which agree in all sort columns but the last."""
-    group_rows: Longs
+    group_rows: npt.NDArray[Any]
     """A row of each such run."""
     series_starts: Longs
     """The places in the order at which another series begins; the first is left out."""
 
     def key_at(self, row: int) -> tuple[int, int]:
         """The key of a row, by its number among all rows of the inputs."""
-        run = int(np.searchsorted(self.keys.ends, row, side="right"))
-        return int(self.keys.numbers[run]), int(self.last_key[row])
+        return self.keys.key_at(row)
 
     def place_of(self, key: tuple[int, int]) -> int:
         """The first place in the order whose key is not less."""
-        low, high = 0, self.order.rows
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (middle + 1, high) if self.key_at(self.order.row_at(middle)) < key else (low, middle)
-        return low
+        return self.keys.place_of(key, self.order)
 
 
 def merge_order(keys: Sequence[Key], names: Sequence[str], rows: Sequence[int], series_columns: int) -> Merged:
@@ -175,36 +243,57 @@ def merge_order(keys: Sequence[Key], names: Sequence[str], rows: Sequence[int], 
 
     A series is what agrees in the first `series_columns` of them.
     """
-    from windrow.kernels.merge import check_runs
-
     input_ends = np.cumsum(rows, dtype=np.int64)
-    total = int(input_ends[-1])
     # rows without any sort column tie
-    keys = keys or [Key(np.zeros(total, np.uint64), None, 0)]
+    keys = keys or [Key(np.zeros(int(input_ends[-1]), np.uint64), None, 0)]
+    if any(key.scattered for key in keys[:-1]) and sum(key.bits for key in keys) <= 64:
+        return _by_rows(keys, names, input_ends, series_columns)
+    return _by_runs(keys, names, input_ends, series_columns)
+
+
+def _by_rows(keys: Sequence[Key], names: Sequence[str], input_ends: Longs, series_columns: int) -> Merged:
+    """The order by merging row by row: where it jumps at almost every row there is nothing to gain from runs."""
+    from windrow.kernels.merge import append_rows, append_runs, check_rows, merge_rows
+
+    numbers = np.zeros(int(input_ends[-1]), np.uint64)
+    for key in keys:
+        if key.ends is None:
+            append_rows(numbers, key.numbers, key.bits)
+        else:
+            append_runs(numbers, key.numbers, key.ends, key.bits)
+    wrong = check_rows(numbers, input_ends)
+    if wrong >= 0:
+        raise _unsorted(wrong, names, input_ends)
+    ordered, rows = merge_rows(numbers, input_ends)
+    ends = _changes(ordered, keys[-1].bits)
+    borders = _changes(ordered, sum(key.bits for key in keys[series_columns:]))[:-1]
+    firsts = rows[np.append(0, ends[:-1])] if ends.size else rows
+    return Merged(MergeOrder(rows, None, input_ends), RowKeys(numbers, ordered), ends, firsts, borders)
+
+
+def _changes(ordered: Words, bits: int) -> Longs:
+    """Where rows end whose keys agree in all but so many bits."""
+    if bits > 63:
+        return np.array([ordered.size][: ordered.size], np.int64)
+    kept = ordered >> np.uint64(bits)
+    return np.append(np.flatnonzero(kept[1:] != kept[:-1]) + 1, [ordered.size][: ordered.size])
+
+
+def _by_runs(keys: Sequence[Key], names: Sequence[str], input_ends: Longs, series_columns: int) -> Merged:
+    """The order by merging runs of series, and rows inside of them."""
+    from windrow.kernels.merge import check_runs, scattered_share
+    from windrow.kernels.merge import merge_order as merge
+
     series, last_key = _series(keys[:-1], input_ends), _by_row(keys[-1])
     begins, inputs = np.empty(series.ends.size, np.int64), np.empty(series.ends.size, np.int32)
     wrong = check_runs(series.numbers, series.ends, input_ends, last_key, begins, inputs)
     if wrong >= 0:
         raise _unsorted(wrong, names, input_ends)
-    if series.ends.size > MANY_RUNS * total and series.bits + keys[-1].bits < 64:
-        order, group_ends, group_rows = _by_sorting(series, last_key, keys[-1].bits, input_ends)
-    else:
-        order, group_ends, group_rows = _by_merging(series, last_key, begins, inputs)
-    borders = group_ends[:-1]
-    if series_columns < len(keys) - 1:
-        wider = _series(keys[:series_columns], input_ends)
-        numbers = wider.numbers[np.searchsorted(wider.ends, group_rows, side="right")]
-        borders = borders[numbers[1:] != numbers[:-1]]
-    return Merged(order, series, last_key, group_ends, group_rows, borders)
-
-
-def _by_merging(
-    series: Keys, last_key: Words, begins: Longs, inputs: npt.NDArray[np.int32]
-) -> tuple[MergeOrder, Longs, Longs]:
-    """The order by merging runs; and of each group of rows in one series where it ends, and a row of it."""
-    from windrow.kernels.merge import merge_order as merge
-
     entries, total = np.argsort(series.numbers, kind="stable"), last_key.size
+    if sum(key.bits for key in keys) <= 64:
+        share = scattered_share(entries, series.numbers, begins, series.ends, last_key, SAMPLES)
+        if share > SCATTERED:
+            return _by_rows(keys, names, input_ends, series_columns)
     # memory follows the runs of the order: where every row is one, half of it counts
     place: Any = np.int32 if total < 2**31 else np.int64
     starts, counts, owners = np.empty(total, place), np.empty(total, place), np.empty(total, np.int32)
@@ -212,19 +301,14 @@ def _by_merging(
     runs, groups = merge(
         entries, series.numbers, begins, series.ends, inputs, last_key, starts, counts, owners, ends, rows
     )
-    return MergeOrder(starts[:runs], counts[:runs], owners[:runs]), ends[:groups], rows[:groups]
-
-
-def _by_sorting(series: Keys, last_key: Words, bits: int, input_ends: Longs) -> tuple[MergeOrder, Longs, Longs]:
-    """The same by a stable sort of all rows: with runs of hardly more than a row there is nothing to gain from them."""
-    numbers = np.repeat(series.numbers, np.diff(series.ends, prepend=0))
-    rows = np.argsort(numbers << np.uint64(bits) | last_key, kind="stable")
-    owners = np.repeat(np.arange(input_ends.size, dtype=np.int32), np.diff(input_ends, prepend=0))[rows]
-    numbers = numbers[rows]
-    ends = np.append(np.flatnonzero(numbers[1:] != numbers[:-1]) + 1, numbers.size)
-    place: Any = np.int32 if rows.size < 2**31 else np.int64
-    order = MergeOrder(rows.astype(place), np.ones(rows.size, place), owners)
-    return order, ends, rows[np.append(0, ends[:-1])]
+    order = MergeOrder(starts[:runs], counts[:runs], input_ends, owners[:runs])
+    group_ends, group_rows = ends[:groups], rows[:groups]
+    borders = group_ends[:-1]
+    if series_columns < len(keys) - 1:
+        wider = _series(keys[:series_columns], input_ends)
+        numbers = wider.numbers[np.searchsorted(wider.ends, group_rows, side="right")]
+        borders = borders[numbers[1:] != numbers[:-1]]
+    return Merged(order, RunKeys(series, last_key), group_ends, group_rows, borders)
 
 
 def _series(keys: Sequence[Key], input_ends: Longs) -> Keys:
@@ -252,11 +336,13 @@ def _as_runs(key: Key) -> tuple[Words, Longs, int]:
     if key.ends is not None:
         return key.numbers, key.ends, key.bits
     last = np.flatnonzero(np.append(key.numbers[1:] != key.numbers[:-1], np.ones(min(key.numbers.size, 1), bool)))
-    return key.numbers[last], last + 1, key.bits
+    return key.numbers[last].astype(np.uint64), last + 1, key.bits
 
 
 def _by_row(key: Key) -> Words:
-    return key.numbers if key.ends is None else np.repeat(key.numbers, np.diff(key.ends, prepend=0))
+    if key.ends is None:
+        return key.numbers.astype(np.uint64, copy=False)
+    return np.repeat(key.numbers, np.diff(key.ends, prepend=0))
 
 
 def _unsorted(row: int, names: Sequence[str], input_ends: Longs) -> InvariantViolation:

@@ -17,10 +17,10 @@ from windrow.merging.batch import Batch
 from windrow.merging.columns import Column, Way
 from windrow.merging.order import Merged, MergeOrder
 from windrow.merging.verify import EVERY, Witness
-from windrow.parquet.chunk_writer import ChunkWriter, EncodedChunk, granules
+from windrow.parquet.chunk_writer import ChunkWriter, EncodedChunk, Pages, granules
 from windrow.parquet.file_writer import FileSchema, FileWriter, arrow_chunks
 from windrow.parquet.footer import SortingColumn
-from windrow.parquet.page_reader import Coded, Fixed
+from windrow.parquet.page_reader import Coded, CodedRows, Fixed
 
 __all__ = ["DEFAULT_LAYOUT", "Layout", "Output", "Summary", "write_segments"]
 
@@ -126,7 +126,7 @@ def write_segments(
         values = held.pop(number) if number in held else batch.values(number)
         cursors = _cursors(values, batch)
         for segment, part, bounds, target in zip(segments, orders, groups, chunks, strict=True):
-            if number in prefix and isinstance(values, Coded):
+            if number in prefix and isinstance(values, Coded | CodedRows):
                 gathered: Any = _by_group(values, merged, segment)
             else:
                 gathered = _gather(values, part, cursors)
@@ -148,8 +148,7 @@ def _witness(batch: Batch, order: MergeOrder, group: int) -> Witness:
     """Those rows of the order that come from the piece which gives most of them."""
     counts = np.array([piece.last - piece.first for piece in batch.pieces], np.int64)
     ends = np.cumsum(counts)
-    before = order.ends - order.counts
-    rows = np.repeat(order.starts - before, order.counts) + np.arange(order.rows)
+    rows = order.indices
     owners = np.searchsorted(ends, rows, side="right")
     most = int(np.bincount(owners).argmax())
     places = np.flatnonzero(owners == most)
@@ -157,15 +156,21 @@ def _witness(batch: Batch, order: MergeOrder, group: int) -> Witness:
     return Witness(group, piece.input, piece.group, places, rows[places] - int(ends[most] - counts[most]) + piece.first)
 
 
-def _by_group(values: Coded, merged: Merged, segment: Segment) -> Coded:
+def _by_group(values: Coded | CodedRows, merged: Merged, segment: Segment) -> Coded:
     """A key column, straight from the order: it has one value in each group."""
     low = np.searchsorted(merged.group_ends, segment.first, side="right")
     high = np.searchsorted(merged.group_ends, segment.last, side="left")
     rows, ends = merged.group_rows[low : high + 1], merged.group_ends[low : high + 1]
-    codes = values.codes[np.searchsorted(values.ends, rows, side="right")]
+    codes = _codes_at(values, rows)
     ends = np.minimum(ends, segment.last) - segment.first
     last = np.append(codes[1:] != codes[:-1], True)
     return Coded(codes[last], ends[last], values.texts)
+
+
+def _codes_at(values: Coded | CodedRows, rows: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
+    """The codes of some rows."""
+    places = rows if isinstance(values, CodedRows) else np.searchsorted(values.ends, rows, side="right")
+    return np.asarray(values.codes[places])
 
 
 def _cursors(values: Any, batch: Batch) -> Longs:
@@ -178,34 +183,44 @@ def _cursors(values: Any, batch: Batch) -> Longs:
 
 def _gather(values: Any, order: MergeOrder, cursors: Longs) -> Any:
     """The values in their order."""
-    from windrow.kernels import runs
-
-    rows = order.rows
     if isinstance(values, Fixed):
         return Fixed(
             _gather_fixed(values.values, order), None if values.valid is None else _gather_fixed(values.valid, order)
         )
-    if isinstance(values, Coded):
-        most = min(rows, order.starts.size + values.ends.size)
-        codes, ends = np.empty(most, np.int32), np.empty(most, np.int64)
-        if rows < SHORT_RUNS * order.starts.size:
+    if isinstance(values, Coded | CodedRows):
+        return _gather_codes(values, order, cursors)
+    return values.take(pa.array(order.indices))
+
+
+def _gather_codes(values: Coded | CodedRows, order: MergeOrder, cursors: Longs) -> Coded:
+    from windrow.kernels import runs
+
+    scattered = isinstance(values, CodedRows) or order.rows < SHORT_RUNS * order.starts.size
+    most = order.rows if isinstance(values, CodedRows) else min(order.rows, order.starts.size + values.ends.size)
+    codes, ends = np.empty(most, np.int32), np.empty(most, np.int64)
+    if not scattered and isinstance(values, Coded):
+        count = runs.gather_codes(
+            order.starts, order.lengths, order.inputs, cursors, values.codes, values.ends, codes, ends
+        )
+    else:
+        by_row = values.codes
+        if isinstance(values, Coded):
             by_row = np.repeat(values.codes, np.diff(values.ends, prepend=0))
-            count = runs.gather_rows(order.starts, order.counts, by_row, codes, ends)
+        if order.counts is None:
+            count = runs.take_codes(order.starts, by_row, codes, ends)
         else:
-            count = runs.gather_codes(
-                order.starts, order.counts, order.inputs, cursors, values.codes, values.ends, codes, ends
-            )
-        return Coded(codes[:count], ends[:count], values.texts)
-    before = order.ends - order.counts
-    indices = np.repeat(order.starts - before, order.counts) + np.arange(rows)
-    return values.take(pa.array(indices))
+            count = runs.gather_rows(order.starts, order.counts, by_row, codes, ends)
+    return Coded(codes[:count], ends[:count], values.texts)
 
 
 def _gather_fixed(values: npt.NDArray[Any], order: MergeOrder) -> npt.NDArray[Any]:
-    from windrow.kernels.runs import gather_fixed
+    from windrow.kernels.runs import gather_fixed, take_fixed
 
     out = np.empty(order.rows, values.dtype)
-    gather_fixed(order.starts, order.counts, values, out)
+    if order.counts is None:
+        take_fixed(order.starts, values, out)
+    else:
+        gather_fixed(order.starts, order.counts, values, out)
     return out
 
 
@@ -223,15 +238,14 @@ def _encode(values: Any, column: Column, bounds: Longs, layout: Layout, batch: B
         batch.source.threads,
     )
     write = writer.coded if column.way is Way.CODED else writer.fixed
-    spans = zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
-    return [[write(values, low + granules(high - low, layout.granule_rows))] for low, high in spans]
+    return [[chunk] for chunk in write(values, Pages.of(np.diff(bounds).tolist(), layout.granule_rows))]
 
 
 def _taken(values: Any, column: Column, rows: Longs) -> pa.Array:
     """Some rows of a column as Arrow values."""
     kind = column.field.type
     if isinstance(values, Coded):
-        codes = values.codes[np.searchsorted(values.ends, rows, side="right")]
+        codes = _codes_at(values, rows)
         return values.texts.take(pa.array(codes, mask=codes < 0)).cast(kind)
     if isinstance(values, Fixed):
         return _as_arrow(values.values[rows].view(column.dtype or values.values.dtype), kind, values.valid, rows)

@@ -1,8 +1,9 @@
 """Chunks of flat columns, written page by page: granules of the same rows in every column, one zstd frame each.
 
-Pages are of version 2: their levels stay uncompressed, so that fixed-width values are compressed from where they lie,
-and a page that compression does not make smaller is stored as it is. Values go through the dictionary page by page,
-where they repeat; a chunk may hold pages of both kinds.
+All chunks of a column are encoded together, since what a call costs besides the work counts. Pages are of version 2:
+their levels stay uncompressed, so that fixed-width values are compressed from where they lie, and a page that
+compression does not make smaller is stored as it is. Values go through the dictionary page by page, where they repeat;
+a chunk may hold pages of both kinds.
 """
 
 from __future__ import annotations
@@ -17,14 +18,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windrow.kernels import rules as r
 from windrow.parquet import thrift as t
 from windrow.parquet.chunk import Encoding
 from windrow.parquet.codecs import Codec, compressor, each
 from windrow.parquet.page_index import ASCENDING, DESCENDING, UNORDERED
 from windrow.parquet.page_reader import Coded, Fixed
 
-__all__ = ["Bounds", "ChunkWriter", "EncodedChunk", "granules"]
+__all__ = ["Bounds", "ChunkWriter", "EncodedChunk", "Pages", "granules"]
 
 Longs = npt.NDArray[np.int64]
 Buffer = Any
@@ -35,17 +35,9 @@ LONGEST_BOUND = 1024
 SMALLEST_FRAME = 128
 """Fewer bytes are not worth a frame of their own."""
 
-_ROWS, _NULLS, _LEVEL_BYTES, _VALUE_BYTES, _LOW, _HIGH = range(6)
-
-
-class Page(NamedTuple):
-    """A page before it is compressed."""
-
-    rows: int
-    nulls: int
-    encoding: int
-    levels: Buffer
-    values: Buffer
+_ROWS, _NULLS, _LEVELS, _LEVEL_BYTES, _VALUES, _VALUE_BYTES, _ENCODING, _LOW, _HIGH = range(9)
+_PAGE_WIDTH = 9
+_ENTRIES, _PLACE, _SIZE = range(3)
 
 
 class Bounds(NamedTuple):
@@ -81,6 +73,31 @@ def granules(rows: int, granule_rows: int) -> Longs:
     return np.append(np.arange(0, rows, granule_rows, dtype=np.int64), rows)
 
 
+class Pages(NamedTuple):
+    """How rows are cut: the bounds of all pages, and the first page of each chunk; last how many pages there are."""
+
+    bounds: Longs
+    chunks: Longs
+
+    @classmethod
+    def of(cls, chunk_rows: Sequence[int], granule_rows: int) -> Pages:
+        """Chunks of so many rows each, one behind the other, in granules of so many rows."""
+        ends = np.cumsum([0, *chunk_rows])
+        cuts = [granules(rows, granule_rows)[:-1] + end for rows, end in zip(chunk_rows, ends[:-1], strict=True)]
+        counts = [cut.size for cut in cuts]
+        return cls(np.concatenate([*cuts, ends[-1:]]), np.cumsum([0, *counts]))
+
+
+class _Bodies(NamedTuple):
+    """What pages are made of, before they are compressed."""
+
+    table: Longs
+    levels: memoryview
+    values: Sequence[Buffer]
+    dictionaries: Sequence[Buffer]
+    entries: Sequence[int]
+
+
 @dataclass(frozen=True, eq=False)
 class ChunkWriter:
     """Writes the chunks of one column."""
@@ -93,97 +110,126 @@ class ChunkWriter:
     executor: Executor | None = None
     threads: int = 1
 
-    def coded(self, column: Coded, bounds: Longs) -> EncodedChunk:
-        """The chunk of the rows from the first to the last of `bounds`, which is cut into pages at all of them."""
-        from windrow.kernels.runs import encode_codes
+    def coded(self, column: Coded, pages: Pages) -> list[EncodedChunk]:
+        """The chunks of a column of texts."""
+        from windrow.kernels.encode import encode_texts
 
-        rows, pages = int(bounds[-1] - bounds[0]), np.zeros((bounds.size - 1, 6), np.int64)
-        local, used = np.full(len(column.texts) + 1, -1, np.int32), np.empty(min(rows, len(column.texts)) + 1, np.int32)
-        out = np.empty(6 * rows + 64 * bounds.size, np.uint8)
-        distinct, _ = encode_codes(column.codes, column.ends, bounds, self.nullable, local, used, pages, out)
-        offsets, lengths = _spans(column.texts)
-        chosen = used[:distinct]
-        plain = distinct == 0 or int(lengths[chosen].sum()) + 4 * distinct > DICTIONARY_BYTES
-        dictionary = None if plain else _plain_texts(column.texts, offsets[chosen], lengths[chosen])
-        bodies = self._coded_pages(pages, out, Encoding.PLAIN if plain else Encoding.RLE_DICTIONARY)
-        if plain:
-            bodies = _in_plain(bodies, column, bounds, offsets, lengths)
-        texts = _Texts(column.texts, lengths)
-        index = _column_index(pages[:, _NULLS], pages[:, _ROWS], pages[:, _LOW], pages[:, _HIGH], texts)
-        present = pages[:, _LOW] >= 0
-        extremes = Bounds(None, None)
-        if present.any() and index is not None:
-            extremes = Bounds(texts[int(pages[present, _LOW].min())], texts[int(pages[:, _HIGH].max())])
-        return self._chunk(bodies, dictionary, distinct, extremes, index)
-
-    @staticmethod
-    def _coded_pages(pages: Longs, out: npt.NDArray[np.uint8], encoding: int) -> list[Page]:
-        at, bodies, data = 0, [], out.data
-        for rows, nulls, level_bytes, value_bytes, _, _ in pages.tolist():
-            levels, values = data[at : at + level_bytes], data[at + level_bytes : at + level_bytes + value_bytes]
-            bodies.append(Page(rows, nulls, encoding, levels, values))
-            at += level_bytes + value_bytes
-        return bodies
-
-    def fixed(self, column: Fixed, bounds: Longs) -> EncodedChunk:
-        """The chunk of the rows from the first to the last of `bounds`, which is cut into pages at all of them."""
-        rows = np.diff(bounds)
-        values, cuts, nulls = column.values[bounds[0] : bounds[-1]], bounds - bounds[0], np.zeros(rows.size, np.int64)
-        levels: list[Buffer] = [_all_set(count) if self.nullable else b"" for count in rows.tolist()]
-        valid = None if column.valid is None else column.valid[bounds[0] : bounds[-1]]
-        # what a chunk looks like must not depend on nulls elsewhere in the column
-        if valid is not None and not valid.all():
-            levels, nulls = _levels(valid, cuts)
-            values, cuts = values[valid != 0], np.append(0, np.cumsum(rows - nulls))
-        entries, coded, data, sizes = _coded_values(values, cuts)
-        bodies, at, plain = [], 0, np.ascontiguousarray(values).data.cast("B")
-        for page, count in enumerate(rows.tolist()):
-            if coded[page]:
-                body = data[at : at + sizes[page]]
-                at += sizes[page]
-            else:
-                body = plain[int(cuts[page]) * values.itemsize : int(cuts[page + 1]) * values.itemsize]
-            encoding = Encoding.RLE_DICTIONARY if coded[page] else Encoding.PLAIN
-            bodies.append(Page(count, int(nulls[page]), encoding, levels[page], body))
-        index, extremes = _fixed_bounds(values.view(self.order or values.dtype), cuts, rows, nulls)
-        dictionary = entries.data.cast("B") if entries.size else None
-        return self._chunk(bodies, dictionary, entries.size, extremes, index)
-
-    def _chunk(
-        self, pages: Sequence[Page], dictionary: Buffer | None, entries: int, bounds: Bounds, index: bytes | None
-    ) -> EncodedChunk:
-        first, size, uncompressed = _dictionary_page(dictionary, entries)
-        frames = each(_compress, [page.values for page in pages], self.executor, self.threads)
-        table = _header_table(pages, frames)
-        headers = _headers(table)
-        parts: list[Buffer] = first
-        for header, page, frame in zip(headers, pages, frames, strict=True):
-            parts += (header, page.levels, page.values if frame is None else frame)
-        stored = np.array([len(header) for header in headers], np.int64) + table[:, 0]
-        sizes, rows = stored + table[:, 2], table[:, 3]
-        encodings = {Encoding.RLE, *(page.encoding for page in pages), *((Encoding.PLAIN,) if first else ())}
-        return EncodedChunk(
-            physical_type=self.physical_type,
-            path=self.path,
-            encodings=tuple(sorted(encodings)),
-            codec=Codec.ZSTD,
-            num_values=int(rows.sum()),
-            uncompressed=uncompressed + int((stored + table[:, 1]).sum()),
-            size=size + int(sizes.sum()),
-            parts=parts,
-            dictionary=bool(first),
-            page_offsets=size + np.cumsum(sizes) - sizes,
-            page_sizes=sizes,
-            first_rows=np.cumsum(rows) - rows,
-            null_count=int(table[:, 4].sum()),
-            bounds=bounds,
-            column_index=index,
+        offsets, lengths, data = spans = _spans(column.texts)
+        table, dictionaries = _tables(pages)
+        most = min(int(lengths.sum()) + 4 * lengths.size, DICTIONARY_BYTES) * len(dictionaries)
+        out = np.empty(6 * int(pages.bounds[-1] - pages.bounds[0]) + 64 * pages.bounds.size + most, np.uint8)
+        encode_texts(
+            column.codes, column.ends, *pages, self.nullable, spans, DICTIONARY_BYTES, table, dictionaries, out
         )
+        view = out.data
+        values = _slices(view, table[:, _VALUES], table[:, _VALUE_BYTES])
+        for chunk in np.flatnonzero(dictionaries[:, _ENTRIES] == 0).tolist():
+            first, last = pages.chunks[chunk : chunk + 2].tolist()
+            values[first:last] = _in_plain(column, pages.bounds[first : last + 1], spans)
+        entries = _slices(view, dictionaries[:, _PLACE], dictionaries[:, _SIZE])
+        bodies = _Bodies(table, view, values, entries, dictionaries[:, _ENTRIES].tolist())
+        low, high = table[:, _LOW], table[:, _HIGH]
+        # a text that is too long is no bound, nor is any other of its chunk then
+        told, bounds = None, None
+        if lengths.size:
+            told = ~_any((np.maximum(lengths[low], lengths[high]) > LONGEST_BOUND) & (low >= 0), pages)
+            ends = offsets + lengths
+            bounds = _Stretches(data, (offsets[low], ends[low]), (offsets[high], ends[high]))
+        return self._chunks(bodies, pages, _Told(low, high, low >= 0, told, bounds))
+
+    def fixed(self, column: Fixed, pages: Pages) -> list[EncodedChunk]:
+        """The chunks of a column of numbers."""
+        from windrow.kernels.encode import encode_fixed, encode_levels
+
+        table, dictionaries = _tables(pages)
+        valid = np.empty(0, np.uint8) if column.valid is None else column.valid
+        levels = np.empty(valid.size + 64 * pages.bounds.size, np.uint8)
+        table[:, _ROWS] = np.diff(pages.bounds)
+        if self.nullable:
+            encode_levels(valid, pages.bounds, table, levels)
+        values = column.values if column.valid is None else column.values[column.valid != 0]
+        cuts = np.append(0, np.cumsum(table[:, _ROWS] - table[:, _NULLS]))
+        entries = np.empty(DICTIONARY_ENTRIES * len(dictionaries), values.dtype)
+        out = np.empty(2 * values.size + 64 * pages.bounds.size, np.uint8)
+        encode_fixed(values, cuts, pages.chunks, DICTIONARY_ENTRIES, table, dictionaries, entries, out)
+        width, plain, packed = values.itemsize, values.data.cast("B"), out.data
+        bodies = [
+            packed[at : at + size] if encoding else plain[low * width : high * width]
+            for (low, high), (at, size, encoding) in zip(
+                pairwise(cuts.tolist()), table[:, [_VALUES, _VALUE_BYTES, _ENCODING]].tolist(), strict=True
+            )
+        ]
+        spans = dictionaries[:, [_PLACE, _ENTRIES]] * width
+        kept = _slices(entries.data.cast("B"), spans[:, 0], spans[:, 1])
+        low, high = _extremes(values.view(self.order or values.dtype), cuts)
+        told = _Told.numbers(low, high, cuts[1:] > cuts[:-1], pages)
+        return self._chunks(_Bodies(table, levels.data, bodies, kept, dictionaries[:, _ENTRIES].tolist()), pages, told)
+
+    def _chunks(self, bodies: _Bodies, pages: Pages, told: _Told) -> list[EncodedChunk]:
+        table = bodies.table
+        frames = each(_compress, bodies.values, self.executor, self.threads)
+        stored = [value if frame is None else frame for value, frame in zip(bodies.values, frames, strict=True)]
+        raw, kept = (np.array([len(each) for each in some], np.int64) for some in (bodies.values, stored))
+        headers = _headers(table, raw, kept, [frame is None for frame in frames])
+        parts: list[Buffer] = [None] * (3 * len(stored))
+        parts[0::3], parts[2::3] = headers, stored
+        parts[1::3] = _slices(bodies.levels, table[:, _LEVELS], table[:, _LEVEL_BYTES])
+        heads = np.array([len(header) for header in headers], np.int64) + table[:, _LEVEL_BYTES]
+        nulls, rows = _sums(table[:, _NULLS], pages), _sums(table[:, _ROWS], pages)
+        whole = _sums(heads + raw, pages)
+        indexes, bounds = told.written(table[:, _NULLS], table[:, _ROWS], pages)
+        made = []
+        for chunk, (first, last) in enumerate(pairwise(pages.chunks.tolist())):
+            begin, size, uncompressed = _dictionary_page(bodies.dictionaries[chunk], bodies.entries[chunk])
+            sizes = heads[first:last] + kept[first:last]
+            made.append(
+                EncodedChunk(
+                    physical_type=self.physical_type,
+                    path=self.path,
+                    encodings=_CODED if begin else _PLAIN,
+                    codec=Codec.ZSTD,
+                    num_values=int(rows[chunk]),
+                    uncompressed=uncompressed + int(whole[chunk]),
+                    size=size + int(sizes.sum()),
+                    parts=begin + parts[3 * first : 3 * last],
+                    dictionary=bool(begin),
+                    page_offsets=size + np.cumsum(sizes) - sizes,
+                    page_sizes=sizes,
+                    first_rows=pages.bounds[first:last] - pages.bounds[first],
+                    null_count=int(nulls[chunk]),
+                    bounds=bounds[chunk],
+                    column_index=indexes[chunk],
+                )
+            )
+        return made
 
 
-def _dictionary_page(dictionary: Buffer | None, entries: int) -> tuple[list[Buffer], int, int]:
+_PLAIN = int(Encoding.PLAIN), int(Encoding.RLE)
+_CODED = *_PLAIN, int(Encoding.RLE_DICTIONARY)
+"""The encodings of a chunk without and with a dictionary, whose own page is plain."""
+
+
+def _tables(pages: Pages) -> tuple[Longs, Longs]:
+    return np.zeros((pages.bounds.size - 1, _PAGE_WIDTH), np.int64), np.zeros((pages.chunks.size - 1, 3), np.int64)
+
+
+def _slices(data: Buffer, starts: Longs, sizes: Longs) -> list[Buffer]:
+    return [data[at : at + size] for at, size in zip(starts.tolist(), sizes.tolist(), strict=True)]
+
+
+def _sums(numbers: npt.NDArray[Any], pages: Pages) -> Longs:
+    """The sum over the pages of each chunk."""
+    return np.diff(np.append(0, np.cumsum(numbers))[pages.chunks])
+
+
+def _any(flags: npt.NDArray[np.bool_], pages: Pages) -> npt.NDArray[np.bool_]:
+    """Whether any page of a chunk is flagged."""
+    return _sums(flags, pages) > 0
+
+
+def _dictionary_page(dictionary: Buffer, entries: int) -> tuple[list[Buffer], int, int]:
     """The parts of a dictionary page, their size, and that before compression; it follows the codec, smaller or not."""
-    if dictionary is None:
+    if not entries:
         return [], 0, 0
     frame = compressor()(dictionary)
     header = t.struct(t.i32(1, entries), t.i32(2, Encoding.PLAIN))
@@ -191,29 +237,14 @@ def _dictionary_page(dictionary: Buffer | None, entries: int) -> tuple[list[Buff
     return [page, frame], len(page) + len(frame), len(page) + len(dictionary)
 
 
-def _header_table(pages: Sequence[Page], frames: Sequence[bytes | None]) -> Longs:
-    return np.array(
-        [
-            (
-                len(page.levels),
-                len(page.values),
-                len(page.values if frame is None else frame),
-                page.rows,
-                page.nulls,
-                page.encoding,
-                frame is None,
-            )
-            for page, frame in zip(pages, frames, strict=True)
-        ],
-        np.int64,
-    ).reshape(-1, 7)
-
-
-def _headers(table: Longs) -> list[Buffer]:
+def _headers(table: Longs, raw: Longs, kept: Longs, stored: list[bool]) -> list[Buffer]:
     from windrow.kernels.headers import LONGEST_HEADER, write_headers
 
+    numbers = np.stack(
+        [table[:, _LEVEL_BYTES], raw, kept, table[:, _ROWS], table[:, _NULLS], table[:, _ENCODING], stored], axis=1
+    )
     out, ends = np.empty(LONGEST_HEADER * len(table), np.uint8), np.empty(len(table), np.int64)
-    write_headers(table, out, ends)
+    write_headers(numbers, out, ends)
     data, cuts = out.data, [0, *ends.tolist()]
     return [data[low:high] for low, high in pairwise(cuts)]
 
@@ -228,140 +259,113 @@ def _compress(bodies: Sequence[Buffer]) -> list[bytes | None]:
     return frames
 
 
-def _all_set(rows: int) -> bytes:
-    """The levels of rows that are all set, as one run."""
-    return t.varint(rows << 1) + b"\x01"
-
-
-def _levels(valid: npt.NDArray[np.uint8], bounds: Longs) -> tuple[list[Buffer], Longs]:
-    """The levels of each page, and its nulls."""
-    from windrow.kernels.runs import pack_levels
-
-    sizes, nulls = np.zeros(bounds.size - 1, np.int64), np.zeros(bounds.size - 1, np.int64)
-    out = np.empty(valid.size + 64 * bounds.size, np.uint8)
-    pack_levels(valid, bounds, out, sizes, nulls)
-    ends, data = np.cumsum(sizes), out.data
-    spans = zip((ends - sizes).tolist(), ends.tolist(), strict=True)
-    return [data[start:end] for start, end in spans], nulls
-
-
-def _coded_values(values: npt.NDArray[Any], cuts: Longs) -> tuple[npt.NDArray[Any], list[int], memoryview, list[int]]:
-    """Entries of the dictionary, which pages use it, and the bytes of these with the size of each."""
-    from windrow.kernels.runs import code_fixed, pack_codes
-
-    codes, entries = np.empty(values.size, np.int32), np.empty(DICTIONARY_ENTRIES, values.dtype)
-    coded, sizes = np.zeros(cuts.size - 1, np.uint8), np.zeros(cuts.size - 1, np.int64)
-    distinct = code_fixed(values, cuts, codes, entries, coded)
-    out = np.empty(2 * values.size + 64 * cuts.size, np.uint8)
-    pack_codes(codes, cuts, coded, distinct, out, sizes)
-    return entries[:distinct], coded.tolist(), out.data, sizes.tolist()
-
-
-def _spans(texts: pa.LargeBinaryArray) -> tuple[Longs, Longs]:
-    """Where each text begins in its array's data, and how long it is."""
+def _spans(texts: pa.LargeBinaryArray) -> tuple[Longs, Longs, npt.NDArray[np.uint8]]:
+    """Where each text begins in its array's data, how long it is, and the data."""
     offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    return offsets[:-1], np.diff(offsets)
+    data = texts.buffers()[2]
+    return offsets[:-1], np.diff(offsets), np.frombuffer(data if data is not None else b"", np.uint8)
 
 
-def _plain_texts(texts: pa.LargeBinaryArray, offsets: Longs, lengths: Longs) -> memoryview:
-    """Texts behind each other, each behind its length."""
+def _in_plain(column: Coded, bounds: Longs, spans: tuple[Longs, Longs, npt.NDArray[np.uint8]]) -> list[Buffer]:
+    """The texts of pages, written out."""
     from windrow.kernels.texts import copy_texts
 
-    data = texts.buffers()[2]
-    source = np.frombuffer(data if data is not None else b"", np.uint8)
-    out = np.empty(int(lengths.sum()) + 4 * lengths.size, np.uint8)
-    copy_texts(source, offsets, lengths, 4, out, np.empty(lengths.size, np.int64))
-    return out.data
-
-
-def _in_plain(pages: list[Page], column: Coded, bounds: Longs, offsets: Longs, lengths: Longs) -> list[Page]:
-    """The same pages with their texts written out."""
+    offsets, lengths, data = spans
     first, last = np.searchsorted(column.ends, [bounds[0], bounds[-1]], side="right")
     last = min(int(last) + 1, column.ends.size)
     ends = np.clip(column.ends[first:last], bounds[0], bounds[-1])
     rows = np.repeat(column.codes[first:last], np.diff(ends, prepend=bounds[0]))
     written = []
-    for page, low, high in zip(
-        pages, (bounds[:-1] - bounds[0]).tolist(), (bounds[1:] - bounds[0]).tolist(), strict=True
-    ):
+    for low, high in pairwise((bounds - bounds[0]).tolist()):
         codes = rows[low:high][rows[low:high] >= 0]
-        written.append(page._replace(values=_plain_texts(column.texts, offsets[codes], lengths[codes])))
+        out = np.empty(int(lengths[codes].sum()) + 4 * codes.size, np.uint8)
+        copy_texts(data, offsets[codes], lengths[codes], 4, out, np.empty(codes.size, np.int64))
+        written.append(out.data)
     return written
 
 
-class _Texts:
-    """Bounds by code; None for one that is too long to be a bound."""
+class _Stretches(NamedTuple):
+    """Bounds as bytes of some data: the first and the last byte of each page's least and greatest value."""
 
-    def __init__(self, texts: pa.LargeBinaryArray, lengths: Longs) -> None:
-        self._texts, self._lengths = texts, lengths
-
-    def __getitem__(self, code: int) -> bytes | None:
-        if code < 0:
-            return b""
-        return self._texts[code].as_py() if self._lengths[code] <= LONGEST_BOUND else None
+    data: npt.NDArray[np.uint8]
+    low: tuple[Longs, Longs]
+    high: tuple[Longs, Longs]
 
 
-class _Numbers:
-    """Bounds that are numbers, by page."""
+class _Told(NamedTuple):
+    """What is told of the values of pages."""
 
-    def __init__(self, values: npt.NDArray[Any]) -> None:
-        self._values = values
+    low: npt.NDArray[Any]
+    high: npt.NDArray[Any]
+    filled: npt.NDArray[np.bool_]
+    """Which pages have values, and so bounds."""
+    told: npt.NDArray[np.bool_] | None
+    """Which chunks have bounds to tell."""
+    bounds: _Stretches | None
+    """What `low` and `high` stand for."""
 
-    def __getitem__(self, page: int) -> bytes:
-        return bytes(self._values[page].tobytes())
+    @classmethod
+    def numbers(
+        cls, low: npt.NDArray[Any], high: npt.NDArray[Any], filled: npt.NDArray[np.bool_], pages: Pages
+    ) -> _Told:
+        """Numbers stand for themselves. NaN is no bound: a page of nothing else leaves its chunk untold."""
+        if low.dtype.kind == "f":
+            told = ~_any(np.isnan(low) & filled, pages)
+            # zero has two signs, and a reader may look for either
+            low = np.where(low == 0, -0.0, low).astype(low.dtype)
+            high = np.where(high == 0, 0.0, high).astype(high.dtype)
+        else:
+            told = np.ones(pages.chunks.size - 1, np.bool_)
+        at = np.arange(low.size) * low.itemsize
+        data, more = np.concatenate([low, high]).view(np.uint8), low.size * low.itemsize
+        stretches = _Stretches(data, (at, at + low.itemsize), (at + more, at + more + low.itemsize))
+        return cls(low, high, filled, told, stretches)
+
+    def written(self, nulls: Longs, rows: Longs, pages: Pages) -> tuple[list[bytes | None], list[Bounds]]:
+        """The column index and the bounds of each chunk."""
+        from windrow.kernels.headers import write_bounds
+
+        count, filled = pages.chunks.size - 1, self.filled
+        orders, extremes = self._orders(pages), [Bounds(None, None)] * count
+        nothing = np.zeros(filled.size, np.int64)
+        data, low, high = self.bounds or _Stretches(np.empty(0, np.uint8), (nothing, nothing), (nothing, nothing))
+        told = np.ones(count, np.bool_) if self.told is None else self.told
+        sizes = [
+            np.where(filled & np.repeat(told, np.diff(pages.chunks)), last - first, 0) for first, last in (low, high)
+        ]
+        out = np.empty(int(sizes[0].sum() + sizes[1].sum()) + 24 * filled.size + 64 * count, np.uint8)
+        ends = np.zeros(count + 1, np.int64)
+        write_bounds(pages.chunks, (nulls, rows), data, (low[0], sizes[0]), (high[0], sizes[1]), orders, out, ends[1:])
+        written = _slices(out.data, ends[:-1], np.diff(ends))
+        indexes = [bytes(index) if known else None for index, known in zip(written, told.tolist(), strict=True)]
+        for chunk in np.flatnonzero(told & _any(filled, pages)).tolist():
+            own = np.arange(*pages.chunks[chunk : chunk + 2])
+            own = own[filled[own]]
+            least, most = own[self.low[own].argmin()], own[self.high[own].argmax()]
+            extremes[chunk] = Bounds(
+                data[low[0][least] : low[1][least]].tobytes(), data[high[0][most] : high[1][most]].tobytes()
+            )
+        return indexes, extremes
+
+    def _orders(self, pages: Pages) -> Longs:
+        """How the bounds of each chunk follow each other; pages without any are left out."""
+        own = np.flatnonzero(self.filled)
+        same = np.searchsorted(pages.chunks, own[1:], side="right") == np.searchsorted(pages.chunks, own[:-1], "right")
+        low, high = self.low[own], self.high[own]
+        orders = np.full(pages.chunks.size - 1, UNORDERED, np.int64)
+        for order, follows in ((DESCENDING, np.less_equal), (ASCENDING, np.greater_equal)):
+            broken = same & ~(follows(low[1:], low[:-1]) & follows(high[1:], high[:-1]))
+            bad = np.zeros(self.filled.size, np.bool_)
+            bad[own[1:]] = broken
+            orders[~_any(bad, pages)] = order
+        return orders
 
 
-def _column_index(
-    nulls: Longs, rows: Longs, low: npt.NDArray[Any], high: npt.NDArray[Any], bounds: Any
-) -> bytes | None:
-    """The column index of pages whose bounds compare as `low` and `high` do, and are written by `bounds`."""
-    null_pages = nulls == rows
-    least = [b"" if null else bounds[value] for value, null in zip(low.tolist(), null_pages.tolist(), strict=True)]
-    most = [b"" if null else bounds[value] for value, null in zip(high.tolist(), null_pages.tolist(), strict=True)]
-    return _index_bytes(null_pages, least, most, _boundary_order(low[~null_pages], high[~null_pages]), nulls)
-
-
-def _index_bytes(
-    null_pages: npt.NDArray[np.bool_], least: list[bytes | None], most: list[bytes | None], order: int, nulls: Longs
-) -> bytes | None:
-    if any(bound is None for bound in (*least, *most)):
-        return None
-    return t.struct(
-        t.list_of(1, r.TRUE, [b"\x01" if null else b"\x02" for null in null_pages.tolist()]),
-        t.list_of(2, r.BINARY, [t.prefixed(bound) for bound in least if bound is not None]),
-        t.list_of(3, r.BINARY, [t.prefixed(bound) for bound in most if bound is not None]),
-        t.i32(4, order),
-        t.list_of(5, r.I64, [t.zigzag(count) for count in nulls.tolist()]),
-    )
-
-
-def _boundary_order(low: npt.NDArray[Any], high: npt.NDArray[Any]) -> int:
-    if (low[1:] >= low[:-1]).all() and (high[1:] >= high[:-1]).all():
-        return ASCENDING
-    return DESCENDING if (low[1:] <= low[:-1]).all() and (high[1:] <= high[:-1]).all() else UNORDERED
-
-
-def _fixed_bounds(values: npt.NDArray[Any], cuts: Longs, rows: Longs, nulls: Longs) -> tuple[bytes | None, Bounds]:
-    """The column index and the bounds of a chunk. NaN is no bound: a page of nothing else leaves both untold."""
+def _extremes(values: npt.NDArray[Any], cuts: Longs) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """The least and the greatest value of each page; NaN only where there is nothing else, 0 where there is nothing."""
+    low, high = np.zeros(cuts.size - 1, values.dtype), np.zeros(cuts.size - 1, values.dtype)
     filled = np.flatnonzero(cuts[1:] > cuts[:-1])
-    if not filled.size:
-        return _column_index(nulls, rows, np.zeros(rows.size), np.zeros(rows.size), _Numbers(values)), Bounds(
-            None, None
-        )
-    floating = values.dtype.kind == "f"
-    least, most = (np.fmin, np.fmax) if floating else (np.minimum, np.maximum)
-    low, high = least.reduceat(values, cuts[filled]), most.reduceat(values, cuts[filled])
-    if floating:
-        if np.isnan(low).any():
-            return None, Bounds(None, None)
-        # zero has two signs, and a reader may look for either
-        low, high = (
-            np.where(low == 0, -0.0, low).astype(values.dtype),
-            np.where(high == 0, 0.0, high).astype(values.dtype),
-        )
-    index: list[bytes | None] = [b""] * rows.size
-    greatest = list(index)
-    for place, one, other in zip(filled.tolist(), low, high, strict=True):
-        index[place], greatest[place] = one.tobytes(), other.tobytes()
-    column_index = _index_bytes(nulls == rows, index, greatest, _boundary_order(low, high), nulls)
-    return column_index, Bounds(low.min().tobytes(), high.max().tobytes())
+    if filled.size:
+        least, most = (np.fmin, np.fmax) if values.dtype.kind == "f" else (np.minimum, np.maximum)
+        low[filled], high[filled] = least.reduceat(values, cuts[filled]), most.reduceat(values, cuts[filled])
+    return low, high

@@ -243,7 +243,7 @@ FOOTER_GRAMMAR = Grammar(
         "schema": Table(_ELEMENT, 256),
         "groups": Table(_GROUP, 512),
         "chunks": Table(c.FOOTER_CHUNK, 64),
-        "key_values": Table(_KEY_VALUE, 4096),
+        "key_values": Table(_KEY_VALUE, 256),
         "sorting": Table(_SORTING, 4096),
         "orders": Table(_ORDER, 256),
     },

@@ -27,13 +27,15 @@ from windrow.parquet.chunk import Encoding
 from windrow.parquet.codecs import Codec, decompressor, each
 from windrow.parquet.page_grammar import DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE, PAGE, PAGE_GRAMMAR, STORED
 
-__all__ = ["Chunks", "Coded", "Fixed", "Unpacked", "scan_pages", "unpack", "unreadable"]
+__all__ = ["Chunks", "Coded", "CodedRows", "Fixed", "Unpacked", "scan_pages", "unpack", "unreadable"]
 
 Records = npt.NDArray[np.void]
 Longs = npt.NDArray[np.int64]
 
 _PADDING = bytes(16)
 LARGEST_PAGE = 1 << 31
+MANY_RUNS = 0.6
+"""With more runs than this share of the rows, a code for each row is handled faster."""
 _FORM, _LEVELS, _LEVELS_END, _VALUES, _VALUES_END, _COUNT, _FIRST, _LAST, _ENTRY, _ENTRIES = range(10)
 _CODED, _PLAIN, _NULLS, _DELTA, _SPLIT = range(5)
 _FORMS = {
@@ -80,6 +82,14 @@ class Coded:
 
     codes: npt.NDArray[np.int32]
     ends: Longs
+    texts: pa.LargeBinaryArray
+
+
+@dataclass(frozen=True, eq=False)
+class CodedRows:
+    """A column of texts that hardly repeat: a code for each row, and the texts in their order. That of null is -1."""
+
+    codes: npt.NDArray[np.int32]
     texts: pa.LargeBinaryArray
 
 
@@ -142,19 +152,41 @@ class Unpacked:
         self._check(decode_fixed(self.words, self.table.reshape(-1), entries, out, valid), self.owners)
         return Fixed(out, None if valid.all() else valid)
 
-    def coded(self) -> Coded:
-        """The column as runs of texts."""
+    def coded(self) -> Coded | CodedRows:
+        """The column as runs of texts; as rows when hardly two in a row are the same."""
         from windrow.kernels.pages import decode_codes
         from windrow.kernels.texts import unify_texts
 
         table, stretches, owners = self._plain_entries()
         offsets, lengths = self._index(stretches, owners)
-        numbers, firsts = unify_texts(self.words, offsets, lengths)
+        numbers, firsts = unify_texts(self.words, offsets, lengths, int(self.dictionaries[:, 2].sum()))
         texts, ranks = _ranked(self.words, offsets[firsts], lengths[firsts])
+        if self._scattered():
+            return self._by_row(ranks[numbers], texts)
         codes, ends = np.empty(self.rows, np.int32), np.empty(self.rows, np.int64)
         runs, wrong = decode_codes(self.words, table.reshape(-1), ranks[numbers], codes, ends)
         self._check(wrong, self.owners)
         return Coded(codes[:runs], ends[:runs], texts)
+
+    def _scattered(self) -> bool:
+        """Whether most codes stand one by one, by the bytes that they take."""
+        if np.isin(self.table[:, _FORM], (_CODED, _NULLS)).all():
+            values, end = self.table[:, _VALUES], self.table[:, _VALUES_END]
+            widths = np.where(end > values, self.words.view(np.uint8)[np.minimum(values, self.words.nbytes - 1)], 32)
+            return bool(((end - values - 1) * 8 / np.maximum(widths, 1)).sum() > self.table[:, _COUNT].sum() / 2)
+        return False
+
+    def _by_row(self, entries: npt.NDArray[np.int32], texts: pa.LargeBinaryArray) -> Coded | CodedRows:
+        from windrow.kernels.pages import decode_rows, join_rows
+
+        codes = np.empty(self.rows, np.int32)
+        self._check(decode_rows(self.words, self.table.reshape(-1), entries, codes), self.owners)
+        runs = int(np.count_nonzero(codes[1:] != codes[:-1])) + 1 if codes.size else 0
+        if runs > MANY_RUNS * self.rows:
+            return CodedRows(codes, texts)
+        out, ends = np.empty(runs, np.int32), np.empty(runs, np.int64)
+        join_rows(codes, out, ends)
+        return Coded(out, ends, texts)
 
     def _plain_entries(self) -> tuple[Longs, Longs, Sequence[str]]:
         """The table, and the stretches of texts and whose they are; a page in PLAIN is a dictionary of its own."""
