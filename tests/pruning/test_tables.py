@@ -284,6 +284,12 @@ def test_the_same_ten_thousand_times(data: st.DataObject) -> None:
     check(data)
 
 
+def test_all_text_starts_with_nothing() -> None:
+    sidecar = sidecar_of(written(pa.table({"text": ["", "a", None]}), 1))
+    assert prune(sidecar, StartsWith("text", "")).tolist() == [True, True, False]
+    assert prune(sidecar, Not(StartsWith("text", ""))).tolist() == [False, False, False]
+
+
 FILTERED = sorted(name for name, kind in KINDS.items() if kind.literals is not None and name != "bool")
 
 

@@ -60,10 +60,16 @@ def select(predicate: Predicate, types: Mapping[str, ColumnType]) -> Selection |
     if not all(map(column_type.compares, literals_of(test))):
         return None
     ranges = _ranges(test, column_type)
-    # What lies above a literal has no end, so it is written as the complement of what lies below.
-    if isinstance(test, Comparison) and test.op in (Op.NOT_EQUAL, Op.GREATER, Op.GREATER_OR_EQUAL):
+    if _is_complement(test):
         complement = not complement
     return _selection(test, column_type, _edges(ranges), complement=complement)
+
+
+def _is_complement(test: ValueTest) -> bool:
+    """What lies above a literal has no end, so it is written as the complement of what is below; so is all text."""
+    if isinstance(test, StartsWith):
+        return not test.prefix
+    return isinstance(test, Comparison) and test.op in (Op.NOT_EQUAL, Op.GREATER, Op.GREATER_OR_EQUAL)
 
 
 def value_tests(predicate: Predicate) -> Iterator[ValueTest]:
@@ -100,7 +106,7 @@ def _ranges(test: ValueTest, column_type: ColumnType) -> list[_Range]:
         case Between(_, low, high):
             return [(column_type.around(low)[0], column_type.around(high)[1])]
         case StartsWith(_, prefix):
-            return [_prefixed(utf8(prefix))]
+            return [_prefixed(utf8(prefix))] if prefix else []
         case Comparison(_, op, value):
             at, after = column_type.around(value)
             if op in (Op.EQUAL, Op.NOT_EQUAL):
@@ -109,8 +115,8 @@ def _ranges(test: ValueTest, column_type: ColumnType) -> list[_Range]:
 
 
 def _prefixed(prefix: bytes) -> _Range:
-    """All text that starts so; the last byte can be raised, and all text ends somewhere, as none in UTF-8 is 255."""
-    return prefix, prefix[:-1] + bytes([prefix[-1] + 1]) if prefix else b"\xff"
+    """All text that starts so; the last byte can be raised, as none in UTF-8 is 255."""
+    return prefix, prefix[:-1] + bytes([prefix[-1] + 1])
 
 
 def _edges(ranges: Iterable[_Range]) -> list[Any]:
