@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from windrow.ingest.register import Register, RegisterPlan, RegisterResult
     from windrow.ingest.sources import Source
     from windrow.ingest.stream import Stream
+    from windrow.upkeep.noun import Upkeep
 
 __all__ = ["Table"]
 
@@ -110,6 +111,13 @@ class Table:
         settings = IngestSettings(source, drop_late, future, most_dropped, dead_letter=dead_letter)
         found = self._source(rows, file_format, spark, rare_attributes, set_aside=dead_letter)
         return settings.ingest(self.context, self.name).run(found, on_split)
+
+    @property
+    def upkeep(self) -> Upkeep:
+        """What keeps the table well: retention, garbage collection."""
+        from windrow.upkeep.noun import Upkeep
+
+        return Upkeep(self.context, self.name)
 
     @property
     def stream(self) -> Stream:

@@ -23,6 +23,7 @@ from windrow.cli.pm import pm
 from windrow.cli.register import register, unregister
 from windrow.cli.sql import sql
 from windrow.cli.tables import change, create, describe, list_tables
+from windrow.cli.upkeep import expire, gc
 
 __all__ = ["cli", "main", "run"]
 
@@ -42,7 +43,10 @@ def cli() -> None:
     """
 
 
-for _command in (create, list_tables, describe, change, ingest, register, unregister, inspect, sql, pm, config, demo):
+_TABLES = (create, list_tables, describe, change)
+_DATA = (ingest, register, unregister, inspect, sql, expire, gc)
+
+for _command in (*_TABLES, *_DATA, pm, config, demo):
     cli.add_command(_command)
 
 

@@ -14,9 +14,11 @@ from windrow.metastore.records import (
     CommitKind,
     CommitRecord,
     GroupSummary,
+    Orphans,
     Pin,
     Published,
     Quarantined,
+    Retired,
     RunRecord,
     SplitQuery,
     TableColumn,
@@ -150,6 +152,30 @@ class Metastore(Protocol):
 
     def runs(self, table_id: str, *, limit: int | None = None) -> list[RunRecord]:
         """Return the runs of compaction on a table, newest first."""
+
+    def expired_commits(self, table_id: str) -> list[CommitRecord]:
+        """Return the commits that are open although their lease ran out, oldest first."""
+
+    def end_expired(self, table_id: str) -> list[str]:
+        """Abort the commits whose lease ran out, and return their ids: from then on they cannot be published."""
+
+    def horizon(self, table_id: str, *, grace: float, upto: int | None = None) -> int:
+        """Return the oldest version that has to be kept: for readers of the last `grace` seconds and for pins."""
+
+    def drop_versions(self, table_id: str, *, grace: float, upto: int | None = None) -> int:
+        """Keep no version before the horizon from now on, and return the oldest that is kept."""
+
+    def retired(self, table_id: str, version: int) -> Retired:
+        """Count the splits that no version from this one on shows."""
+
+    def claim(self, table_id: str, *, limit: int) -> list[SplitMetadata]:
+        """Mark some splits as deleting that no kept version shows, and return them; those marked before come too."""
+
+    def forget(self, table_id: str, split_ids: Collection[str]) -> int:
+        """Remove the rows of splits that are marked as deleting, and return how many there were."""
+
+    def orphans(self, table_id: str, split_ids: Collection[str], *, ended: Collection[str] = ()) -> Orphans:
+        """Judge names of splits that were found in the store; no call that follows can make a dead one visible."""
 
     def close(self) -> None:
         """Give all connections back."""

@@ -27,9 +27,11 @@ __all__ = [
     "CommitRecord",
     "CommitState",
     "GroupSummary",
+    "Orphans",
     "Pin",
     "Published",
     "Quarantined",
+    "Retired",
     "RunRecord",
     "RunState",
     "SplitQuery",
@@ -247,6 +249,24 @@ class RunRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class Retired:
+    """Splits that no version shows which is kept, counted."""
+
+    splits: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Orphans:
+    """What the metastore says of names of splits that it has no row for."""
+
+    dead: frozenset[str]
+    """Written by commits that have ended without them."""
+    unknown: frozenset[str]
+    """Written by commits that the metastore does not know."""
+
+
+@dataclass(frozen=True, slots=True)
 class Changes:
     """What came and went between two versions."""
 
@@ -281,13 +301,14 @@ def split_row(split: SplitMetadata, table_key: int, scope_key: int, version: int
         split.commit_id,
         StoredZones.text_of(split.zones),
         json.dumps(split.replaces) if split.replaces else None,
+        None,
     )
 
 
 def split_of(row: Sequence[Any], scope: CompactionScope) -> SplitMetadata:
     """Return the split of a row of `schema.splits`, given in the order of its columns."""
     split_id, _, _, kind, start, _, _, key, size_bytes, etag, sidecar, offset, length, *rest = row
-    row_count, generation, created_at, time_min, time_max, commit_id, zones, replaces = rest
+    row_count, generation, created_at, time_min, time_max, commit_id, zones, replaces, _ = rest
     return SplitMetadata(
         split_id=split_id,
         scope=scope,

@@ -137,6 +137,7 @@ splits = Table(
     Column("commit_id", _Id, nullable=False),
     Column("zones", Text, nullable=False),
     Column("replaces", Text, nullable=True),
+    Column("deleting_since", BigInteger, nullable=True),
 )
 Index(
     "windrow_splits_by_window",

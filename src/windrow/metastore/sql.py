@@ -7,6 +7,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
+from windrow.metastore.collecting import Collecting
 from windrow.metastore.commits import Commits
 from windrow.metastore.compaction import CompactionRecords
 from windrow.metastore.database import Clock, Database
@@ -17,7 +18,7 @@ from windrow.metastore.scopes import Scopes
 __all__ = ["SqlMetastore"]
 
 
-class SqlMetastore(Commits, Listing, Pins, CompactionRecords):
+class SqlMetastore(Commits, Listing, Pins, CompactionRecords, Collecting):
     """Versions, splits, commits, pins, checkpoints and runs of compaction in a SQL database.
 
     `url` is `sqlite:///path` or `postgresql://...`. An empty database is set up unless `create` is False. `clock`

@@ -1,1 +1,1 @@
-"""What keeps a lake in order: finding what nobody needs."""
+"""What keeps a table well: garbage collection, retention, checks and repair."""

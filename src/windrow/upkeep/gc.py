@@ -1,0 +1,222 @@
+"""Garbage collection: the only thing that deletes files of a lake.
+
+It takes three kinds of things. Commits that are open although their lease ran out are ended. Splits that no kept version
+shows are marked, their files deleted, their rows forgotten, page by page. Files that no split owns and whose commit has
+ended are deleted. Whatever stops it, at any point, the next run continues; nothing that a reader or a writer can
+still need is touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import TypeVar
+
+from windrow.context import Context
+from windrow.errors import InvalidInput, StorageError
+from windrow.metastore import TableRecord
+from windrow.model.split import SplitMetadata
+from windrow.model.units import parse_seconds
+from windrow.storage import LocalStore, ObjectInfo
+from windrow.upkeep.clock import store_time
+from windrow.upkeep.files import own_files, split_id_of
+from windrow.upkeep.gc_report import GcPlan, GcResult
+from windrow.upkeep.pace import Pace
+
+__all__ = ["DEFAULT_GRACE", "GarbageCollection"]
+
+DEFAULT_GRACE = "1d"
+"""For so long old versions stay readable without a pin, and files of ended commits stay where they are."""
+
+_MOST_PROBLEMS = 10
+
+T = TypeVar("T")
+
+OnDelete = Callable[[int], None]
+"""Hears of the bytes of everything that was deleted."""
+
+
+@dataclass
+class _Sweep:
+    """What was found and done so far."""
+
+    retired: int = 0
+    retired_bytes: int = 0
+    orphans: int = 0
+    orphan_bytes: int = 0
+    young: int = 0
+    unknown: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class GarbageCollection:
+    """Garbage collection on one table: look with `plan`, delete with `run`."""
+
+    context: Context
+    name: str
+    page: int = 1000
+    """How many splits or files are judged, and deleted, in one go."""
+    threads: int = 8
+
+    def plan(self, *, grace: str | int = DEFAULT_GRACE) -> GcPlan:
+        """Say what `run` would delete; nothing is changed. Here, age is judged by this machine's clock."""
+        seconds, table = parse_seconds(grace, "grace"), self._table
+        metastore = self.context.metastore
+        horizon = metastore.horizon(table.table_id, grace=seconds)
+        expired = [commit.commit_id for commit in metastore.expired_commits(table.table_id)]
+        now = datetime.fromtimestamp(self.context.now() / 1e6, UTC)
+        sweep = _Sweep()
+        for info in self._orphans(table, now - timedelta(seconds=seconds), sweep, expired):
+            sweep.orphans += 1
+            sweep.orphan_bytes += info.size
+        retired = metastore.retired(table.table_id, horizon)
+        return GcPlan(
+            table=self.name,
+            grace_seconds=seconds,
+            oldest_version=table.oldest_version,
+            oldest_version_then=horizon,
+            held_by=self._holders(table, horizon),
+            expired_commits=len(expired),
+            retired_splits=retired.splits,
+            retired_bytes=retired.size_bytes,
+            orphan_files=sweep.orphans,
+            orphan_bytes=sweep.orphan_bytes,
+            young_files=sweep.young,
+            unknown_files=sweep.unknown,
+        )
+
+    def run(
+        self,
+        *,
+        grace: str | int = DEFAULT_GRACE,
+        limit: int | None = None,
+        pace: Pace | None = None,
+        on_delete: OnDelete | None = None,
+    ) -> GcResult:
+        """Delete what nobody can need any more: at most `limit` splits and as many orphans, no faster than `pace`.
+
+        A file that the store does not let go of is left for the next run, and said.
+        """
+        seconds, table, sweep = parse_seconds(grace, "grace"), self._table, _Sweep()
+        if limit is not None and limit < 0:
+            raise InvalidInput(f"limit: expected 0 or more, found {limit}")
+        metastore, store = self.context.metastore, self.context.store
+        delete = _Deleting(self.context, self.threads, pace or Pace(), on_delete or _nobody, sweep)
+        # The store's clock is read before anything is judged: whatever is written from now on is younger than that.
+        before = store_time(store, self.name, self.context.new_id()) - timedelta(seconds=seconds)
+        ended = metastore.end_expired(table.table_id)
+        oldest = metastore.drop_versions(table.table_id, grace=seconds)
+        self._delete_retired(table, delete, limit)
+        for some in _pages(islice(self._orphans(table, before, sweep), limit), self.page):
+            gone = delete.files([info.key for info in some])
+            sweep.orphans += len(gone)
+            sweep.orphan_bytes += delete.heard(sum(info.size for info in some if info.key in gone))
+        unfinished = store.remove_unfinished(before) if isinstance(store, LocalStore) else 0
+        return GcResult(
+            table=self.name,
+            grace_seconds=seconds,
+            oldest_version=oldest,
+            ended_commits=tuple(ended),
+            retired_splits=sweep.retired,
+            retired_bytes=sweep.retired_bytes,
+            orphan_files=sweep.orphans,
+            orphan_bytes=sweep.orphan_bytes,
+            young_files=sweep.young,
+            unknown_files=sweep.unknown,
+            unfinished_files=unfinished,
+            failed_files=delete.failed,
+            problems=tuple(sweep.problems[:_MOST_PROBLEMS]),
+        )
+
+    @property
+    def _table(self) -> TableRecord:
+        return self.context.metastore.table(self.name)
+
+    def _holders(self, table: TableRecord, horizon: int) -> tuple[str, ...]:
+        pins = self.context.metastore.pins(table.table_id)
+        return tuple(f"pin of {pin.owner} on version {pin.version}" for pin in pins if pin.version <= horizon)
+
+    def _delete_retired(self, table: TableRecord, delete: _Deleting, limit: int | None) -> None:
+        """Mark, delete, forget, a page at a time. A page on which nothing could be forgotten is the last."""
+        metastore, sweep = self.context.metastore, delete.sweep
+        while limit is None or sweep.retired < limit:
+            size = self.page if limit is None else min(self.page, limit - sweep.retired)
+            claimed = metastore.claim(table.table_id, limit=size)
+            keys = {split.split_id: _files_of(self.name, split) for split in claimed}
+            gone = delete.files([key for each in keys.values() for key in each])
+            done = [split for split in claimed if gone.issuperset(keys[split.split_id])]
+            metastore.forget(table.table_id, [split.split_id for split in done])
+            sweep.retired += len(done)
+            sweep.retired_bytes += delete.heard(sum(split.size_bytes for split in done))
+            if not done or len(claimed) < size:
+                return
+
+    def _orphans(
+        self, table: TableRecord, before: datetime, sweep: _Sweep, ended: Collection[str] = ()
+    ) -> Iterator[ObjectInfo]:
+        """Yield files that are no split's, whose commit has ended, and that were there before a moment."""
+        for page in _pages(own_files(self.context.store, self.name), self.page):
+            names = {split_id for split_id, _ in page}
+            judged = self.context.metastore.orphans(table.table_id, names, ended=ended)
+            for split_id, info in page:
+                if split_id in judged.unknown:
+                    sweep.unknown += 1
+                elif split_id in judged.dead and info.modified >= before:
+                    sweep.young += 1
+                elif split_id in judged.dead:
+                    yield info
+
+
+@dataclass
+class _Deleting:
+    """Deletes files, some at a time."""
+
+    context: Context
+    threads: int
+    pace: Pace
+    on_delete: OnDelete
+    sweep: _Sweep
+    failed: int = 0
+
+    def files(self, keys: Sequence[str]) -> set[str]:
+        """Delete files and return the keys that are gone."""
+        with ThreadPoolExecutor(self.threads, "windrow gc") as pool:
+            answers = list(pool.map(self._delete, keys))
+        problems = [answer for answer in answers if answer is not None]
+        self.failed += len(problems)
+        self.sweep.problems += problems
+        return {key for key, answer in zip(keys, answers, strict=True) if answer is None}
+
+    def heard(self, size: int) -> int:
+        """Tell of some bytes that are gone."""
+        self.on_delete(size)
+        return size
+
+    def _delete(self, key: str) -> str | None:
+        """Delete a file, or return why it is still there."""
+        self.pace.wait()
+        try:
+            self.context.store.delete(key)
+        except StorageError as error:
+            return str(error)
+        return None
+
+
+def _files_of(table: str, split: SplitMetadata) -> list[str]:
+    """Return the files to delete with a split: those that Windrow wrote. A registered file is its owner's."""
+    keys = [split.key] if split.sidecar is None else [split.key, split.sidecar.key]
+    return [key for key in keys if split_id_of(table, key) == split.split_id]
+
+
+def _nobody(_: int) -> None:
+    """Nobody listens."""
+
+
+def _pages(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    rest = iter(items)
+    while page := list(islice(rest, size)):
+        yield page
