@@ -7,16 +7,15 @@ between is continued by the next.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, delete, func, select, update
 
-from windrow.metastore.catalog import Catalog
 from windrow.metastore.guards import microseconds
-from windrow.metastore.records import CommitRecord, CommitState, Orphans, Retired, commit_of, split_of
+from windrow.metastore.listing import Listing
+from windrow.metastore.records import CommitRecord, CommitState, Orphans, Retired, commit_of
 from windrow.metastore.schema import commits, pins, quarantine, splits, tables
-from windrow.metastore.scopes import Scopes
 from windrow.model.split import SplitMetadata
 
 __all__ = ["Collecting"]
@@ -24,10 +23,8 @@ __all__ = ["Collecting"]
 _IDS_AT_ONCE = 500
 
 
-class Collecting(Catalog):
+class Collecting(Listing):
     """The part of a metastore that garbage collection works with."""
-
-    _scopes: Scopes
 
     def expired_commits(self, table_id: str) -> list[CommitRecord]:
         """Return the commits that are open although their lease ran out, oldest first."""
@@ -83,7 +80,7 @@ class Collecting(Catalog):
             now = self.database.now(connection)
             since = func.coalesce(splits.c.deleting_since, now)
             rows = connection.execute(marked.values(deleting_since=since).returning(splits)).all()
-            return [split_of(row, self._scopes.of(connection, row.scope_key, table_id)) for row in rows]
+            return [self._split(connection, row, table_id) for row in rows]
 
     def forget(self, table_id: str, split_ids: Collection[str]) -> int:
         """Remove the rows of splits that are marked as deleting, and return how many there were."""
@@ -104,11 +101,10 @@ class Collecting(Catalog):
         metastore does not know is `unknown`: nobody can say whose it is. `ended` are commits to take for ended, by
         those who only look.
         """
-        with self.database.reading() as connection:
-            # Commits are read before splits: one that ends in between has been taken for open, and its splits stay.
-            # The other way round, splits that were published in between would look like orphans of an ended commit.
-            states = _states(connection, {name: _writers(name) for name in split_ids})
-            known = _known(connection, split_ids)
+        # Commits are read before splits: one that ends in between has been taken for open, and its splits stay. The
+        # other way round, splits that were published in between would look like orphans of an ended commit.
+        states = self._states(table_id, {name: _writers(name) for name in split_ids})
+        known = self.known_splits(table_id, split_ids)
         over = {name for name in split_ids if ended and not set(ended).isdisjoint(_writers(name))}
         rest = [name for name in split_ids if name not in known]
         return Orphans(
@@ -121,6 +117,17 @@ class Collecting(Catalog):
     def _expired(self, connection: Connection, table_id: str) -> tuple[ColumnElement[bool], ...]:
         key, now = self.table_key(connection, table_id), self.database.now(connection)
         return commits.c.table_key == key, commits.c.state == CommitState.OPEN, commits.c.lease_expires_at <= now
+
+    def _states(self, table_id: str, writers: Mapping[str, list[str]]) -> dict[str, set[str]]:
+        """Return, for each name, the states of the commits that may have written it."""
+        found: dict[str, str] = {}
+        with self.database.reading() as connection:
+            key = self.table_key(connection, table_id)
+            for ids in _pieces({each for candidates in writers.values() for each in candidates}):
+                named = (commits.c.table_key == key, commits.c.commit_id.in_(ids))
+                rows = connection.execute(select(commits.c.commit_id, commits.c.state).where(*named))
+                found.update({row.commit_id: row.state for row in rows})
+        return {name: {found[each] for each in candidates if each in found} for name, candidates in writers.items()}
 
     def _horizon(self, connection: Connection, table: Row[Any], grace: float, upto: int | None) -> int:
         now = self.database.now(connection)
@@ -145,22 +152,6 @@ def _writers(name: str) -> list[str]:
     """Return the ids of commits that may have written a split: its name is theirs, a dash and more."""
     parts = name.split("-")
     return ["-".join(parts[:count]) for count in range(1, len(parts))]
-
-
-def _states(connection: Connection, writers: dict[str, list[str]]) -> dict[str, set[str]]:
-    ids = {each for candidates in writers.values() for each in candidates}
-    found: dict[str, str] = {}
-    for some in _pieces(ids):
-        query = select(commits.c.commit_id, commits.c.state).where(commits.c.commit_id.in_(some))
-        found.update((row.commit_id, row.state) for row in connection.execute(query))
-    return {name: {found[each] for each in candidates if each in found} for name, candidates in writers.items()}
-
-
-def _known(connection: Connection, split_ids: Collection[str]) -> set[str]:
-    known: set[str] = set()
-    for ids in _pieces(split_ids):
-        known.update(connection.execute(select(splits.c.split_id).where(splits.c.split_id.in_(ids))).scalars())
-    return known
 
 
 def _pieces(ids: Collection[str]) -> list[list[str]]:

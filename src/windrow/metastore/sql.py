@@ -11,14 +11,13 @@ from windrow.metastore.collecting import Collecting
 from windrow.metastore.commits import Commits
 from windrow.metastore.compaction import CompactionRecords
 from windrow.metastore.database import Clock, Database
-from windrow.metastore.listing import Listing
 from windrow.metastore.pins import Pins
 from windrow.metastore.scopes import Scopes
 
 __all__ = ["SqlMetastore"]
 
 
-class SqlMetastore(Commits, Listing, Pins, CompactionRecords, Collecting):
+class SqlMetastore(Commits, Collecting, Pins, CompactionRecords):
     """Versions, splits, commits, pins, checkpoints and runs of compaction in a SQL database.
 
     `url` is `sqlite:///path` or `postgresql://...`. An empty database is set up unless `create` is False. `clock`

@@ -6,7 +6,7 @@
 from windrow.storage.counting import CountingStore, Counts
 from windrow.storage.keys import check_key
 from windrow.storage.local import LocalStore
-from windrow.storage.opening import open_store
+from windrow.storage.opening import address_of, open_store
 from windrow.storage.patient import PatientStore
 from windrow.storage.protocol import VERBS, ByteRange, BytesLike, Identity, ObjectInfo, Store, Verb
 from windrow.storage.ranges import Fetch, coalesce, gap_for
@@ -28,6 +28,7 @@ __all__ = [
     "Store",
     "StoreWrapper",
     "Verb",
+    "address_of",
     "check_key",
     "coalesce",
     "gap_for",

@@ -6,16 +6,18 @@ import math
 import os
 from collections.abc import Mapping
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
+from weakref import WeakValueDictionary
 
-from windrow.errors import ConfigError, InvalidInput
+from windrow.errors import ConfigError, InvalidInput, NotFound
 from windrow.storage.kinds import AZURE, GCS, HTTP, MEMORY, S3, S3_EXPRESS, Kind
 from windrow.storage.local import LocalStore
 from windrow.storage.protocol import Store
 
-__all__ = ["open_store"]
+__all__ = ["address_of", "open_store"]
 
 _KINDS = {
     "abfs": AZURE,
@@ -58,6 +60,21 @@ _CLIENT_OPTIONS = frozenset(
 _CLIENT_DEFAULTS = {"timeout": "300s", "read_timeout": "60s"}
 
 
+_PROCESS = "process"
+_open_here: WeakValueDictionary[str, Store] = WeakValueDictionary()
+_numbers = count()
+
+
+def address_of(store: Store) -> str:
+    """Give an open store a URL by which `open_store` finds it in this process, for as long as somebody holds it.
+
+    So that any store, one that watches or disturbs calls too, serves work that opens its store by a URL.
+    """
+    url = f"{_PROCESS}://{next(_numbers)}"
+    _open_here[url] = store
+    return url
+
+
 def open_store(url: str, *, options: Mapping[str, str] | None = None) -> Store:
     """Open the store that a URL names.
 
@@ -66,6 +83,7 @@ def open_store(url: str, *, options: Mapping[str, str] | None = None) -> Store:
       `abfss://container@account.dfs.core.windows.net/folder` (also `abfs://`)
     - `http://` and `https://`: read by key only
     - `memory://`: a new empty store in this process
+    - `process://`: what `address_of` gave for a store that is open in this process
 
     Credentials, endpoint and region come from the usual variables (`AWS_*`, `GOOGLE_*`, `AZURE_*`) and from `options`,
     which win: `endpoint`, `region`, `access_key_id` and so on for S3, likewise for the others as obstore names them,
@@ -78,12 +96,21 @@ def open_store(url: str, *, options: Mapping[str, str] | None = None) -> Store:
     if "://" not in url and not url.startswith("file:"):
         return _open_path(url, given)
     parts = urlsplit(url)
+    if parts.scheme == _PROCESS:
+        return _opened_here(url)
     if parts.scheme == "file":
         return _open_file(url, parts, given)
     if parts.scheme not in _KINDS:
         known = ", ".join(f"{name}://" for name in ("file", *_KINDS))
         raise InvalidInput(f"store URL with scheme {parts.scheme!r}: no such kind of store; use a path or {known}")
     return _open_remote(url, parts, given)
+
+
+def _opened_here(url: str) -> Store:
+    store = _open_here.get(url)
+    if store is None:
+        raise NotFound(f"store URL {url!r}: no such store is open in this process; open it by its own address")
+    return store
 
 
 def _open_path(path: str, options: Mapping[str, str]) -> Store:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import pytest
 
+from windrow.testing.metastore_cases.collecting import CollectingCases
 from windrow.testing.metastore_cases.commits import CommitCases
 from windrow.testing.metastore_cases.compaction import CompactionCases
 from windrow.testing.metastore_cases.listing import ListingCases
@@ -46,6 +47,7 @@ class MetastoreTests(
     PinCases,
     ListingCases,
     CompactionCases,
+    CollectingCases,
     TextCases,
     MachineCases,
 ):

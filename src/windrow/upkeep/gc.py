@@ -1,9 +1,9 @@
 """Garbage collection: the only thing that deletes files of a lake.
 
-It takes three kinds of things. Commits that are open although their lease ran out are ended. Splits that no kept version
-shows are marked, their files deleted, their rows forgotten, page by page. Files that no split owns and whose commit has
-ended are deleted. Whatever stops it, at any point, the next run continues; nothing that a reader or a writer can
-still need is touched.
+It takes three kinds of things. Commits that are open although their lease ran out are ended. Splits that no kept
+version shows are marked, their files deleted, their rows forgotten, page by page. Files that no split owns and whose
+commit has ended are deleted. Whatever stops it, at any point, the next run continues; nothing that a reader or a
+writer can still need is touched.
 """
 
 from __future__ import annotations

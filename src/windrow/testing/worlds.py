@@ -1,0 +1,117 @@
+"""A lake in which nothing is left to chance: its clock is set by hand, its ids are counted, its store is a dictionary.
+
+Proofs of everything that works on a whole table start from here: they open the lake as often as they like, through
+stores and metastores that fail on plan, and compare what it holds with what it should.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from windrow.context import Context
+from windrow.lake import Lake
+from windrow.metastore import CommitKind, Metastore, SqlMetastore
+from windrow.model.split import SplitMetadata
+from windrow.storage import Store, address_of
+from windrow.table import Table
+from windrow.testing.metastore_cases.samples import FakeClock
+from windrow.testing.plain import PlainStore
+
+__all__ = ["NOON", "World", "compact", "points", "rows_of", "visible"]
+
+NOON = datetime(2023, 11, 14, 12, tzinfo=UTC)
+"""A noon some hours before the clock of a new world begins."""
+
+Row = tuple[Any, ...]
+
+
+class World:
+    """A lake that can be opened again and again; what a crash would lose is lost with the opened one."""
+
+    def __init__(self, folder: Path, *, store: Store | None = None) -> None:
+        self.clock = FakeClock()
+        self.store: Store = store if store is not None else PlainStore(self.clock)
+        self.url = f"sqlite:///{folder}/windrow.db"
+        self._ids = itertools.count()
+        self._held: list[Store] = []
+
+    def new_id(self) -> str:
+        """Return an id that was never given."""
+        return f"id{next(self._ids)}"
+
+    def open(
+        self,
+        disturb: Callable[[Store], Store] | None = None,
+        metastore: Callable[[str], Metastore] | None = None,
+    ) -> Lake:
+        """Open the lake, through a store and a metastore that may be disturbed."""
+        store = self.store if disturb is None else disturb(self.store)
+        # The address is good only while somebody holds the store.
+        self._held = [store]
+        opened = SqlMetastore(self.url, clock=self.clock) if metastore is None else metastore(self.url)
+        return Lake(Context(address_of(store), store, opened, now=self.clock, new_id=self.new_id))
+
+    def keys(self, folder: str = "") -> set[str]:
+        """Return the keys of the objects that are in the store."""
+        return {info.key for info in self.store.list(folder)}
+
+    def read(self, splits: Iterable[SplitMetadata]) -> Counter[Row]:
+        """Return the rows of splits as their files have them, read by pyarrow alone."""
+        return rows_of(pq.read_table(pa.BufferReader(self.store.get(split.key))) for split in splits)
+
+    def rows(self, table: Table) -> Counter[Row]:
+        """Return the rows that are visible in a table."""
+        return self.read(visible(table))
+
+
+def visible(table: Table) -> list[SplitMetadata]:
+    """Return the splits that a table shows."""
+    pages = table.context.metastore.splits(table.record.table_id, table.version)
+    return [split for page in pages for split in page]
+
+
+def rows_of(tables: Iterable[pa.Table]) -> Counter[Row]:
+    """Return rows as a multiset: values by name, where a null is as good as a column that is missing."""
+    found: Counter[Row] = Counter()
+    for table in tables:
+        for row in table.to_pylist():
+            found[tuple(sorted((name, value) for name, value in row.items() if value is not None))] += 1
+    return found
+
+
+def points(*minutes: float | None, host: str = "a") -> pa.Table:
+    """Return rows of one host, by minutes after noon; None has no timestamp."""
+    times = [None if minute is None else NOON + timedelta(minutes=minute) for minute in minutes]
+    return pa.table(
+        {
+            "host": pa.array([host] * len(times), pa.string()),
+            "timestamp": pa.array(times, pa.timestamp("us", "UTC")),
+            "value": pa.array(range(len(times)), pa.int64()),
+        }
+    )
+
+
+def compact(table: Table, chosen: list[SplitMetadata]) -> None:
+    """Merge splits of one scope and window into one, and publish that."""
+    from windrow.merging.splits import merge_splits
+    from windrow.splits.writer import SplitName
+
+    context, record = table.context, table.record
+    commit_id = context.new_id()
+    opened = context.metastore.open_commit(record.table_id, CommitKind.COMPACT, commit_id=commit_id, lease=120)
+
+    def name(number: int) -> SplitName:
+        return SplitName(table.name, f"{commit_id}-{opened.attempt}-0-{number}", commit_id, context.now())
+
+    merged = merge_splits(context.store, chosen, record.settings, name)
+    context.metastore.publish(
+        commit_id, attempt=opened.attempt, add=merged, replace=[split.split_id for split in chosen]
+    )

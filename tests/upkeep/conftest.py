@@ -1,0 +1,21 @@
+"""A table in a world whose clock is set by hand."""
+
+import pytest
+
+from windrow.testing.worlds import World
+
+
+@pytest.fixture
+def world(tmp_path):
+    return World(tmp_path)
+
+
+@pytest.fixture
+def lake(world):
+    with world.open() as opened:
+        yield opened
+
+
+@pytest.fixture
+def table(lake):
+    return lake.create_table("events", sort="host|timestamp/V2", window="15m")

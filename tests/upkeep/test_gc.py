@@ -1,0 +1,230 @@
+"""Garbage collection takes what nobody can need, and nothing else."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+import windrow
+from windrow.errors import InvalidInput, SnapshotExpired, StorageError
+from windrow.ingest.batch import StreamBatch
+from windrow.ingest.settings import IngestSettings
+from windrow.metastore import CommitState
+from windrow.storage import LocalStore
+from windrow.testing import Fault, FaultKind, FaultyStore
+from windrow.testing.worlds import compact, points, visible
+from windrow.upkeep.gc import GarbageCollection
+from windrow.upkeep.pace import Pace
+
+DAY = 86_400
+
+
+def an_attempt(table, batch=0):
+    """Begin a batch of a stream and write its files: a window and the overflow, each with its sidecar."""
+    run = IngestSettings().ingest(table.context, table.name, StreamBatch("q", batch))
+    rows = points(0, None)
+    opened = run.open(rows.schema)
+    return run, opened, list(opened.task.report(rows.to_batches(), 0))
+
+
+def merged(table):
+    """Merge three small splits of a window into one; return the files that nobody needs now."""
+    for minute in (1, 2, 3):
+        table.ingest(points(minute))
+    old = visible(table)
+    compact(table, old)
+    return {key for split in old for key in (split.key, split.sidecar.key)}
+
+
+class TestRetired:
+    def test_files_go_once_no_kept_version_shows_them(self, world, table):
+        old = merged(table)
+        rows, before = world.rows(table), world.keys()
+        assert old < before
+        world.clock.advance(DAY)
+        result = table.upkeep.gc.run()
+        assert (result.retired_splits, result.orphan_files, result.failed_files) == (3, 0, 0)
+        assert world.keys() == before - old
+        assert world.rows(table) == rows
+        assert result.oldest_version == 4
+        assert table.upkeep.gc.run().retired_splits == 0
+
+    def test_within_the_grace_period_nothing_goes(self, world, table):
+        merged(table)
+        before = world.keys()
+        world.clock.advance(DAY - 1)
+        assert table.upkeep.gc.run().retired_splits == 0
+        assert world.keys() == before
+        assert world.rows(table.at(version=3)) == world.rows(table)
+
+    def test_a_pin_keeps_the_files_of_its_version(self, world, table):
+        merged(table)
+        pin = table.context.metastore.pin(table.record.table_id, 2, pin_id="p", owner="a report", seconds=2 * DAY)
+        world.clock.advance(DAY)
+        plan = table.upkeep.gc.plan()
+        assert (plan.oldest_version_then, plan.held_by) == (2, ("pin of a report on version 2",))
+        table.upkeep.gc.run()
+        assert sum(world.rows(table.at(version=2)).values()) == 2
+        table.context.metastore.release(pin)
+        assert table.upkeep.gc.run().retired_splits == 3
+
+    def test_a_version_whose_files_are_gone_is_expired_not_a_missing_file(self, world, table):
+        merged(table)
+        table.upkeep.gc.run(grace=0)
+        with pytest.raises(SnapshotExpired, match="version 3 of table 'events' is no longer kept"):
+            world.rows(table.at(version=3))
+
+    def test_a_plan_tells_what_a_run_would_do_and_changes_nothing(self, world, table):
+        merged(table)
+        run, opened, _ = an_attempt(table)
+        run.give_up(opened.commit.attempt)
+        world.clock.advance(DAY + 1)
+        before, record = world.keys(), table.record
+        plan = table.upkeep.gc.plan()
+        assert (world.keys(), table.record) == (before, record)
+        result = table.upkeep.gc.run()
+        shared = plan.to_dict().keys() & result.to_dict().keys() - {"oldest_version"}
+        assert {name: plan.to_dict()[name] for name in shared} == {name: result.to_dict()[name] for name in shared}
+        assert (plan.retired_splits, plan.orphan_files, plan.oldest_version_then) == (3, 4, result.oldest_version)
+
+    def test_pages_and_limits_take_the_same_in_the_end(self, world, table):
+        old = merged(table)
+        gc = GarbageCollection(table.context, table.name, page=1)
+        assert [gc.run(grace=0, limit=limit).retired_splits for limit in (0, 1, 2, None)] == [0, 1, 2, 0]
+        assert world.keys().isdisjoint(old)
+
+    def test_a_store_that_holds_on_to_a_file_is_asked_again_next_time(self, world, table):
+        old = merged(table)
+        # The first deletion is that of the object by which the store's clock is read.
+        stuck = world.open(lambda store: FaultyStore(store, Fault(FaultKind.ERROR, 2, "delete")))
+        result = stuck.table("events").upkeep.gc.run(grace=0)
+        assert (result.retired_splits, result.failed_files) == (2, 1)
+        assert "planned fault" in result.problems[0]
+        assert len(world.keys() & old) == 1
+        again = table.upkeep.gc.run(grace=0)
+        assert (again.retired_splits, again.failed_files) == (1, 0)
+        assert world.keys().isdisjoint(old)
+
+    def test_without_the_clock_of_the_store_nothing_is_deleted(self, world, table):
+        merged(table)
+        before = world.keys()
+        broken = world.open(lambda store: FaultyStore(store, Fault(FaultKind.ERROR, 1, "head")))
+        with pytest.raises(StorageError):
+            broken.table("events").upkeep.gc.run(grace=0)
+        assert world.keys() == before
+
+    def test_deletions_keep_to_their_pace(self, world, table):
+        merged(table)
+        waits = []
+        pace = Pace(10, clock=lambda: 0.0, sleep=waits.append)
+        GarbageCollection(table.context, table.name, threads=1).run(grace=0, pace=pace)
+        assert waits == pytest.approx([0.1 * number for number in range(1, 6)])
+
+
+class TestOrphans:
+    def test_a_writer_that_may_yet_publish_loses_nothing(self, world, table):
+        run, opened, reports = an_attempt(table)
+        world.clock.advance(100)
+        assert table.upkeep.gc.run(grace=0).orphan_files == 0
+        run.publish(opened.commit.attempt, reports)
+        assert table.upkeep.gc.run(grace=0).orphan_files == 0
+        assert sum(world.rows(table).values()) == 2
+
+    def test_a_writer_whose_lease_ran_out_is_ended_before_its_files_go(self, world, table):
+        run, opened, reports = an_attempt(table)
+        world.clock.advance(121)
+        assert table.upkeep.gc.plan(grace=0).orphan_files == 4
+        result = table.upkeep.gc.run(grace=0)
+        assert (result.ended_commits, result.orphan_files) == ((run.commit_id,), 4)
+        world.clock.advance(-100)
+        with pytest.raises(windrow.errors.LeaseExpired, match="aborted"):
+            run.publish(opened.commit.attempt, reports)
+        assert table.context.metastore.commit(run.commit_id).state == CommitState.ABORTED
+
+    def test_files_of_a_run_that_was_given_up_go_after_the_grace_period(self, world, table):
+        run, opened, _ = an_attempt(table)
+        run.give_up(opened.commit.attempt)
+        assert (table.upkeep.gc.run(grace=60).orphan_files, table.upkeep.gc.run(grace=60).young_files) == (0, 4)
+        world.clock.advance(61)
+        assert table.upkeep.gc.run(grace=60).orphan_files == 4
+        assert world.keys() == set()
+
+    def test_files_of_an_attempt_that_was_taken_over_wait_for_its_successor(self, world, table):
+        an_attempt(table)
+        run, opened, reports = an_attempt(table)
+        world.clock.advance(1)
+        assert table.upkeep.gc.run(grace=0).orphan_files == 0
+        run.publish(opened.commit.attempt, reports)
+        assert table.upkeep.gc.run(grace=0).orphan_files == 4
+        assert sum(world.rows(table).values()) == 2
+
+    def test_what_a_commit_leaves_that_nobody_knows_stays(self, world, table):
+        table.ingest(points(0))
+        folder = "events/partition_id=0/window_start=0"
+        names = [f"{folder}/who-1-0-0.parquet", f"{folder}/_who-1-0-0.pm", f"{folder}/notes.txt", "events/a.parquet"]
+        for key in names:
+            world.store.put(key, b"mine")
+        world.clock.advance(10 * DAY)
+        result = table.upkeep.gc.run(grace=0)
+        assert (result.orphan_files, result.unknown_files) == (0, 2)
+        assert world.keys().issuperset(names)
+
+    def test_what_is_written_while_it_runs_is_too_young(self, world, table):
+        """A commit that opens, writes and fails after the store's clock was read is left for the next run."""
+        written = []
+
+        class Interrupted(FaultyStore):
+            def list(self, prefix="", *, after=None):
+                if not written:
+                    run, opened, _ = an_attempt(table)
+                    run.give_up(opened.commit.attempt)
+                    written.append(run)
+                return super().list(prefix, after=after)
+
+        table.ingest(points(0))
+        result = world.open(Interrupted).table("events").upkeep.gc.run(grace=0)
+        assert (result.orphan_files, result.young_files) == (0, 4)
+        world.clock.advance(1)
+        assert table.upkeep.gc.run(grace=0).orphan_files == 4
+
+    def test_other_tables_are_left_alone(self, world, lake, table):
+        other = lake.create_table("others", sort="host|timestamp/V2")
+        other.ingest(points(0))
+        run, opened, _ = an_attempt(other)
+        run.give_up(opened.commit.attempt)
+        world.clock.advance(DAY)
+        before = world.keys("others")
+        table.upkeep.gc.run(grace=0)
+        assert world.keys("others") == before
+
+
+def test_hidden_files_of_crashed_writers_go_on_a_local_disk(tmp_path):
+    with windrow.connect(tmp_path / "lake") as lake:
+        table = lake.create_table("events", sort="host|timestamp/V2")
+        table.ingest(points(0))
+        left = tmp_path / "lake" / "events" / ".windrow-1-1.tmp"
+        left.write_bytes(b"half")
+        assert table.upkeep.gc.run(grace=60).unfinished_files == 0
+        assert left.exists()
+        assert table.upkeep.gc.run(grace=0).unfinished_files == 1
+        assert not left.exists()
+        assert len(lake.sql("select * from events")) == 1
+
+
+def test_age_is_that_of_the_store_and_not_of_this_machine(world, tmp_path):
+    """A machine whose clock is a day ahead must not take what was just written."""
+    world.clock.now = int((datetime.now(UTC) + timedelta(days=1)).timestamp() * 1e6)
+    world.store = LocalStore(tmp_path / "lake")
+    with world.open() as lake:
+        table = lake.create_table("events", sort="host|timestamp/V2")
+        run, opened, _ = an_attempt(table)
+        run.give_up(opened.commit.attempt)
+        result = table.upkeep.gc.run(grace=3600)
+        assert (result.orphan_files, result.young_files) == (0, 4)
+
+
+@pytest.mark.parametrize("arguments", [{"grace": "soon"}, {"grace": -1}, {"limit": -1}])
+def test_bad_arguments_are_refused(table, arguments):
+    with pytest.raises(InvalidInput):
+        table.upkeep.gc.run(**arguments)
