@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import pyarrow.parquet as pq
 import pytest
 
 import windrow
@@ -197,6 +198,19 @@ class TestOrphans:
         before = world.keys("others")
         table.upkeep.gc.run(grace=0)
         assert world.keys("others") == before
+
+
+def test_a_registered_file_is_its_owners_and_only_its_sidecar_goes(tmp_path):
+    raw = tmp_path / "raw.parquet"
+    pq.write_table(points(0), raw)
+    with windrow.connect(tmp_path / "lake") as lake:
+        table = lake.create_table("events", sort="host|timestamp/V2")
+        table.register([str(raw)])
+        assert len(list((tmp_path / "lake").rglob("*.pm"))) == 1
+        table.unregister([str(raw)])
+        assert table.upkeep.gc.run(grace=0).retired_splits == 1
+        assert raw.exists()
+        assert list((tmp_path / "lake").rglob("*.pm")) == []
 
 
 def test_hidden_files_of_crashed_writers_go_on_a_local_disk(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow.parquet as pq
 import pytest
 
 from windrow.errors import Conflict, InvalidInput
@@ -42,6 +43,19 @@ def test_points_without_a_timestamp_go_by_the_making_of_their_split(world, table
     assert table.upkeep.expire.run(retention="1h").rows == 1
     set_clock(world, 111)
     assert table.upkeep.expire.run(retention="1h").rows == 2
+
+
+def test_registered_files_go_by_their_registration(tmp_path, world):
+    raw = tmp_path / "raw.parquet"
+    pq.write_table(points(600, 601), raw)
+    set_clock(world, 100)
+    with world.open() as lake:
+        table = lake.create_table("events", sort="host|timestamp/V2")
+        table.register([str(raw)])
+        set_clock(world, 160)
+        assert table.upkeep.expire.run(retention="1h").splits == 0
+        set_clock(world, 161)
+        assert table.upkeep.expire.run(retention="1h").rows == 2
 
 
 def test_a_window_of_another_duration_goes_by_its_own_end(world, table):

@@ -9,7 +9,9 @@ from windrow.storage import ObjectInfo, Store
 
 __all__ = ["own_files", "split_id_of"]
 
-_NAME = re.compile(r"partition_id=-?\d+/window_start=-?\d+/(?:(?P<data>[^_/][^/]*)\.parquet|_(?P<sidecar>[^/]+)\.pm)")
+_FOLDER = r"partition_id=-?\d+/window_start=-?\d+/"
+_NAME = re.compile(rf"{_FOLDER}(?P<data>[^_/][^/]*)\.parquet|(?:{_FOLDER}|_registered/)_(?P<sidecar>[^/]+)\.pm")
+"""Data files and sidecars of splits, and the sidecars of registered files, which themselves lie elsewhere."""
 
 
 def split_id_of(table: str, key: str) -> str | None:

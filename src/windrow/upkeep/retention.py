@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from itertools import chain, takewhile
 from typing import Any
 
 from windrow.context import Context
@@ -112,11 +113,17 @@ class Retention:
 
     def _expired(self, table: TableRecord, before: int) -> Iterator[SplitMetadata]:
         """Yield the visible splits that are too old; only windows that began before the moment are looked at."""
-        queries = [SplitQuery(time_range=(_LONG_AGO, before))]
-        queries += [SplitQuery(window=Window.overflow_of(60 * minutes)) for minutes in VALID_MINUTES]
-        for query in queries:
-            for page in self.context.metastore.splits(table.table_id, table.version, query):
-                yield from (split for split in page if _too_old(split, before))
+        registered = takewhile(lambda split: split.window is None, self._listed(table, SplitQuery()))
+        timed = self._listed(table, SplitQuery(time_range=(_LONG_AGO, before)))
+        overflow = (
+            self._listed(table, SplitQuery(window=Window.overflow_of(60 * minutes))) for minutes in VALID_MINUTES
+        )
+        # Registered files come first in every listing; one whose times are known is among those of a time range too.
+        others = (split for split in chain(timed, *overflow) if split.window is not None)
+        return (split for split in chain(registered, others) if _too_old(split, before))
+
+    def _listed(self, table: TableRecord, query: SplitQuery) -> Iterator[SplitMetadata]:
+        return chain.from_iterable(self.context.metastore.splits(table.table_id, table.version, query))
 
 
 def _too_old(split: SplitMetadata, before: int) -> bool:
