@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from windrow.compaction.noun import Compact
 from windrow.context import Context
 from windrow.engines.duckdb import Relation
 from windrow.errors import InvalidInput
@@ -59,6 +60,12 @@ class Table:
     def inspect(self) -> Inspect:
         """Read-only views of what the table is made of: windows, splits, commits, columns."""
         return Inspect(self.context.metastore, self.record.table_id, self.version)
+
+    @property
+    def compact(self) -> Compact:
+        """Merging of the table's splits: `compact.plan()` says what and why, `compact.run()` does it."""
+        context = self.context
+        return Compact(context.metastore, self.name, context.url, context.store_options, context.now, context.new_id)
 
     def describe(self) -> TableDescription:
         """Return what the table is and how much it holds."""

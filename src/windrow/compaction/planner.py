@@ -39,6 +39,16 @@ class PlannedMerge:
     why: str
 
     @property
+    def count(self) -> int:
+        """How many splits go in."""
+        return len(self.inputs)
+
+    @property
+    def split_ids(self) -> tuple[str, ...]:
+        """Which splits go in."""
+        return tuple(split.split_id for split in self.inputs)
+
+    @property
     def size_bytes(self) -> int:
         """Bytes that the merge reads."""
         return sum(split.size_bytes for split in self.inputs)
@@ -72,6 +82,11 @@ class Left:
     why: str
     split_ids: tuple[str, ...] = ()
     """Which, where the group was looked at split by split."""
+
+    @property
+    def outputs(self) -> int:
+        """As many as there are."""
+        return self.count
 
 
 Decision = PlannedMerge | Left

@@ -1,0 +1,66 @@
+"""Keeps the leases of many commits alive while their merges run."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from types import TracebackType
+from typing import Self
+
+from windrow.errors import LeaseExpired, WindrowError
+from windrow.metastore import Metastore
+
+__all__ = ["Leases"]
+
+_log = logging.getLogger(__name__)
+_BEATS_PER_LEASE = 3
+
+
+class Leases:
+    """Prolongs the leases that are held, from one thread, three times per lease, until the block ends.
+
+    A beat that fails is tried again; when a lease is lost, publishing is what refuses.
+    """
+
+    def __init__(self, metastore: Metastore, seconds: float) -> None:
+        self.seconds = seconds
+        self._metastore = metastore
+        self._held: dict[str, int] = {}
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._beat, name="leases of merges", daemon=True)
+
+    def hold(self, commit_id: str, attempt: int) -> None:
+        """Keep the lease of an attempt alive from now on."""
+        with self._lock:
+            self._held[commit_id] = attempt
+
+    def drop(self, commit_id: str) -> None:
+        """Let a lease run out by itself."""
+        with self._lock:
+            self._held.pop(commit_id, None)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _beat(self) -> None:
+        while not self._ended.wait(self.seconds / _BEATS_PER_LEASE):
+            with self._lock:
+                held = list(self._held.items())
+            for commit_id, attempt in held:
+                self._prolong(commit_id, attempt)
+
+    def _prolong(self, commit_id: str, attempt: int) -> None:
+        try:
+            self._metastore.heartbeat(commit_id, attempt=attempt, lease=self.seconds)
+        except LeaseExpired:
+            self.drop(commit_id)
+        except WindrowError as error:
+            _log.warning("heartbeat of commit %s failed and will be tried again: %s", commit_id, error)

@@ -1,0 +1,169 @@
+"""`table.compact`: the noun whose verbs plan and run compaction."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from windrow.compaction.forecast import Rates
+from windrow.compaction.plan import CompactionPlan, make_plan
+from windrow.compaction.planner import Planner
+from windrow.compaction.policies import Policy
+from windrow.compaction.result import CompactionResult, MergeOutcome
+from windrow.compaction.windows import wanted_windows
+from windrow.errors import WindrowError
+from windrow.metastore import Metastore, Quarantined, TableRecord
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from windrow.compaction.run import Compaction
+    from windrow.merging.verify import Verify
+
+__all__ = ["Compact"]
+
+_log = logging.getLogger(__name__)
+_RUNS_TO_LEARN_FROM = 10
+_MEMORY = 128 * 2**20
+
+Progress = Callable[[MergeOutcome], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Compact:
+    """Merges the splits of one table."""
+
+    metastore: Metastore
+    name: str
+    lake_url: str
+    store_options: Mapping[str, str]
+    now: Callable[[], int]
+    new_id: Callable[[], str]
+    sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
+    policy: Policy | None = None
+    """Of windows that still grow; None is the one that the table's settings name."""
+    heat: Mapping[int, float] = field(default_factory=dict)
+
+    def guided(self, *, policy: Policy | None = None, heat: Mapping[int, float] | None = None) -> Compact:
+        """Return the same with a policy of one's own, or with how often windows are asked for, by their starts.
+
+        The most queried windows come first, then the newest.
+        """
+        return replace(self, policy=policy or self.policy, heat=self.heat if heat is None else heat)
+
+    def plan(self, *, window: str | None = None) -> CompactionPlan:
+        """Say what a run would merge now and why, what it would cost and what it would gain; nothing changes.
+
+        `window` narrows: a moment, a range "from/to", or "overflow".
+        """
+        planner = self._planner(self._record(), window)
+        runs = self.metastore.runs(planner.table.table_id, limit=_RUNS_TO_LEARN_FROM)
+        return make_plan(planner, Rates.of(runs))
+
+    def run(
+        self,
+        *,
+        window: str | None = None,
+        spark: SparkSession | None = None,
+        threads: int | None = None,
+        memory: int = _MEMORY,
+        verify: Verify = "sample",
+        on_merge: Progress | None = None,
+        cancelled: threading.Event | None = None,
+    ) -> CompactionResult:
+        """Merge what the plan says, on Spark when a session is given, else on threads of this process.
+
+        Each merge becomes visible by itself as soon as it is done. One that fails is tried again and then reported; an
+        input that is to blame is kept away from further merges. `memory` bounds the bytes that one merge holds.
+        When `cancelled` is set, what runs is finished and nothing else begins.
+        """
+        record = self._record()
+        run = self._run(record, spark, threads, memory, verify, cancelled or threading.Event())
+        return run.run(self._planner(record, window).merges(), on_merge)
+
+    def watch(
+        self,
+        *,
+        every: float = 60.0,
+        window: str | None = None,
+        spark: SparkSession | None = None,
+        threads: int | None = None,
+        memory: int = _MEMORY,
+        on_merge: Progress | None = None,
+        cancelled: threading.Event | None = None,
+    ) -> Iterator[CompactionResult]:
+        """Keep the table compacted: look every so many seconds, and yield the result of each run that found work."""
+        stop = cancelled or threading.Event()
+        while not stop.is_set():
+            try:
+                if any(True for _ in self._planner(self._record(), window).merges()):
+                    yield self.run(
+                        window=window, spark=spark, threads=threads, memory=memory, on_merge=on_merge, cancelled=stop
+                    )
+            except WindrowError as error:
+                if not error.retryable:
+                    raise
+                _log.warning("compaction of %s will be tried again: %s", self.name, error)
+            stop.wait(every)
+
+    def quarantined(self) -> list[Quarantined]:
+        """Return the splits that are kept away from merging, with the reasons; queries read them as before."""
+        return self.metastore.quarantined(self._record().table_id)
+
+    def pardon(self, split_ids: Collection[str] | None = None) -> int:
+        """Let splits be merged again once they were repaired (all by default), and return how many there were."""
+        ids = [each.split_id for each in self.quarantined()] if split_ids is None else split_ids
+        return self.metastore.pardon(self._record().table_id, ids)
+
+    def _record(self) -> TableRecord:
+        return self.metastore.table(self.name)
+
+    def _planner(self, record: TableRecord, window: str | None) -> Planner:
+        return Planner(
+            self.metastore,
+            record,
+            self.now(),
+            policy=self.policy,
+            wanted=wanted_windows(window),
+            heat=lambda place: self.heat.get(place.start, 0.0),
+        )
+
+    def _run(
+        self,
+        record: TableRecord,
+        spark: SparkSession | None,
+        threads: int | None,
+        memory: int,
+        verify: Verify,
+        cancelled: threading.Event,
+    ) -> Compaction:
+        from windrow.compaction.execution import in_process, on_spark
+        from windrow.compaction.run import Compaction
+        from windrow.compaction.task import MergeTask
+
+        columns = self.metastore.columns(record.table_id)
+        task = MergeTask(
+            lake_url=self.lake_url,
+            table=record.name,
+            settings=record.settings,
+            created_at=self.now(),
+            field_ids={column.name: column.field_id for column in columns},
+            store_options=self.store_options,
+            memory_budget=memory,
+            verify=verify,
+        )
+        return Compaction(
+            metastore=self.metastore,
+            table=record,
+            task=task,
+            execute=in_process(threads=threads) if spark is None else on_spark(spark),
+            run_id=self.new_id(),
+            now=self.now,
+            new_id=self.new_id,
+            sleep=self.sleep,
+            cancelled=cancelled,
+        )

@@ -1,0 +1,110 @@
+"""A plan for people: what would be merged in each window, what is left and why, and what it would cost and gain."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from windrow.compaction.forecast import Forecast, Rates
+from windrow.compaction.planner import Decision, PlannedMerge, Planner
+
+__all__ = ["CompactionPlan", "DecisionRow", "WindowPlan", "make_plan"]
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionRow:
+    """One decision: splits that would be merged, or left, and why."""
+
+    window: str
+    action: str
+    splits: int
+    outputs: int
+    size_bytes: int
+    why: str
+    source: str
+    partition: int
+    split_ids: tuple[str, ...]
+    """Empty when a whole group is left for one reason."""
+
+    @classmethod
+    def of(cls, decision: Decision) -> DecisionRow:
+        """Return a decision of the planner as a row."""
+        return cls(
+            window="none (registered)" if decision.window is None else str(decision.window),
+            action="merge" if isinstance(decision, PlannedMerge) else "leave",
+            splits=decision.count,
+            outputs=decision.outputs,
+            size_bytes=decision.size_bytes,
+            why=decision.why,
+            source=decision.scope.source_id,
+            partition=decision.scope.partition_id,
+            split_ids=decision.split_ids,
+        )
+
+
+@dataclass(slots=True)
+class WindowPlan:
+    """What would happen in one window."""
+
+    window: str
+    merges: int = 0
+    splits: int = 0
+    splits_after: int = 0
+    size_bytes: int = 0
+    """Bytes that would be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionPlan:
+    """What a run would do now; `decisions()` asks again and says it split by split."""
+
+    table: str
+    merges: int
+    forecast: Forecast
+    windows: tuple[WindowPlan, ...]
+    """The windows in which something would be merged, in the order of work."""
+    left: dict[str, int]
+    """How many splits are left, by reason."""
+    planner: Planner = field(repr=False, compare=False)
+
+    def decisions(self) -> Iterator[DecisionRow]:
+        """Yield every decision with its splits and its reason, streamed from the metastore."""
+        return map(DecisionRow.of, self.planner.decisions())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "table": self.table,
+            "merges": self.merges,
+            "forecast": asdict(self.forecast),
+            "windows": [asdict(window) for window in self.windows],
+            "left": dict(self.left),
+        }
+
+
+def make_plan(planner: Planner, rates: Rates) -> CompactionPlan:
+    """Sum up what a planner decides; the memory it takes is that of the windows, not of the splits."""
+    windows: dict[str, WindowPlan] = {}
+    left: Counter[str] = Counter()
+    for decision in map(DecisionRow.of, planner.decisions()):
+        if decision.action == "leave":
+            left[decision.why] += decision.splits
+            continue
+        window = windows.setdefault(decision.window, WindowPlan(decision.window))
+        window.merges += 1
+        window.splits += decision.splits
+        window.splits_after += decision.outputs
+        window.size_bytes += decision.size_bytes
+    inputs, outputs = (sum(getattr(each, name) for each in windows.values()) for name in ("splits", "splits_after"))
+    return CompactionPlan(
+        table=planner.table.name,
+        merges=sum(window.merges for window in windows.values()),
+        forecast=Forecast.of(
+            left.total() + inputs, inputs, outputs, sum(window.size_bytes for window in windows.values()), rates
+        ),
+        windows=tuple(windows.values()),
+        left=dict(left.most_common()),
+        planner=planner,
+    )

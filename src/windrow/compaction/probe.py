@@ -1,0 +1,55 @@
+"""Looks at the inputs of a merge that failed, one by one, to find the one to blame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from windrow.errors import Damaged, Incompatible, InvalidInput, InvariantViolation, NotFound, WindrowError
+from windrow.merging.inputs import open_inputs
+from windrow.model.invariants import require
+from windrow.model.sort_schema import SortSchema
+from windrow.model.split import KEY_VALUE_PREFIX, SplitMetadata
+from windrow.storage import Store
+
+__all__ = ["culprits", "may_be_poisoned"]
+
+_OF_THE_INPUT = (Damaged, Incompatible, InvalidInput, InvariantViolation, NotFound)
+
+
+def may_be_poisoned(error: Exception) -> bool:
+    """Whether an input may be the cause: a store that fails or is full is not, whatever is unexpected may be."""
+    return isinstance(error, _OF_THE_INPUT) or not isinstance(error, WindrowError | MemoryError | OSError)
+
+
+def culprits(store: Store, splits: Sequence[SplitMetadata]) -> dict[str, str]:
+    """Return the splits that cannot be read as what the metastore says of them, with the reasons."""
+    found = {}
+    for split in splits:
+        try:
+            _read(store, split)
+        except _OF_THE_INPUT as error:
+            found[split.split_id] = str(error)
+        except WindrowError:
+            continue  # the store failed; the split may be fine
+    return found
+
+
+def _read(store: Store, split: SplitMetadata) -> None:
+    """Read all of a split by pyarrow, and compare it with what is known of it."""
+    (source,) = open_inputs(store, [split.key])
+    said = source.footer.key_value.get(KEY_VALUE_PREFIX + "split_id")
+    found = (source.size, source.rows, said)
+    expected = (split.size_bytes, split.row_count, split.split_id)
+    if found != expected:
+        raise Damaged(
+            f"{split.key}: expected {expected[0]} bytes, {expected[1]} rows and the id {expected[2]}, found {found[0]} "
+            f"bytes, {found[1]} rows and the id {found[2]}; restore the file or take it out of the table"
+        )
+    schema = SortSchema.parse(split.scope.sort_schema)
+    try:
+        rows = source.reader().read(use_threads=False)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise Damaged(f"{split.key}: cannot be read: {error}; restore it or take it out of the table") from error
+    require("SS-1", table=rows, schema=schema)
