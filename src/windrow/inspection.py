@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain, islice
 from typing import Any
 
-from windrow.metastore import Metastore, TableRecord, WindowSummary
+from windrow.metastore import CommitKind, CommitRecord, Metastore, RunRecord, TableRecord, WindowSummary
 from windrow.model.rows import Rows
 from windrow.model.split import SplitMetadata
 from windrow.model.window import Window
@@ -17,6 +17,8 @@ __all__ = [
     "CommitRow",
     "DeadLetterRow",
     "Inspect",
+    "MergeRow",
+    "RunRow",
     "SplitRow",
     "TableDescription",
     "TableRow",
@@ -78,6 +80,44 @@ class DeadLetterRow:
     rows: int
     commit_id: str
     version: int
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRow:
+    """A published merge."""
+
+    window: str
+    version: int | None
+    published_at: str
+    splits_in: int
+    splits_out: int
+    rows: int
+    bytes_in: int
+    bytes_out: int
+    seconds: float
+    why: str
+    run: str
+    commit_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """A run of compaction."""
+
+    run_id: str
+    state: str
+    started_at: str
+    seconds: float | None
+    planned: int
+    done: int
+    skipped: int
+    failed: int
+    splits_in: int
+    splits_out: int
+    bytes_in: int
+    bytes_out: int
+    write_amplification: float | None
+    problems: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +211,16 @@ class Inspect:
             ),
         )
 
+    def merges(self, limit: int | None = None) -> Rows[MergeRow]:
+        """Return the merges that were published, newest first."""
+        commits = self.metastore.commits(self.table_id)
+        merges = (each for each in commits if each.kind is CommitKind.COMPACT and each.published_at is not None)
+        return Rows(MergeRow, tuple(map(_merge_row, islice(merges, limit))))
+
+    def runs(self, limit: int | None = None) -> Rows[RunRow]:
+        """Return the runs of compaction, newest first."""
+        return Rows(RunRow, tuple(map(_run_row, self.metastore.runs(self.table_id, limit=limit))))
+
     def columns(self) -> Rows[ColumnRow]:
         """Return the columns, in order of their field ids."""
         columns = self.metastore.columns(self.table_id, self.version)
@@ -228,6 +278,43 @@ def _window_row(summary: WindowSummary) -> WindowRow:
         rows=summary.rows,
         size_bytes=summary.size_bytes,
         generation=summary.generation,
+    )
+
+
+def _merge_row(commit: CommitRecord) -> MergeRow:
+    said = commit.summary
+    return MergeRow(
+        window=str(said.get("window", "")),
+        version=commit.version,
+        published_at=iso_time(commit.published_at or 0),
+        splits_in=commit.removed,
+        splits_out=commit.added,
+        rows=commit.rows_added,
+        bytes_in=int(said.get("bytes_in", 0)),
+        bytes_out=int(said.get("bytes_out", 0)),
+        seconds=float(said.get("seconds", 0.0)),
+        why=str(said.get("why", "")),
+        run=str(said.get("run", "")),
+        commit_id=commit.commit_id,
+    )
+
+
+def _run_row(run: RunRecord) -> RunRow:
+    return RunRow(
+        run_id=run.run_id,
+        state=str(run.state),
+        started_at=iso_time(run.started_at),
+        seconds=None if run.ended_at is None else (run.ended_at - run.started_at) / 1e6,
+        planned=run.planned,
+        done=run.done,
+        skipped=run.skipped,
+        failed=run.failed,
+        splits_in=run.splits_in,
+        splits_out=run.splits_out,
+        bytes_in=run.bytes_in,
+        bytes_out=run.bytes_out,
+        write_amplification=run.write_amplification,
+        problems=run.problems,
     )
 
 
