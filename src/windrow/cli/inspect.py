@@ -65,6 +65,31 @@ def commits(invocation: Invocation, table: str, limit: int | None) -> None:
 
 @inspect.command()
 @_table
+@_limit
+@pass_invocation
+def merges(invocation: Invocation, table: str, limit: int | None) -> None:
+    """List the merges that compaction published in TABLE, newest first."""
+    rows = _read(invocation, table, None, lambda views: views.merges(limit))
+    names = ["window", "version", "splits_in", "splits_out", "rows", "bytes_in", "bytes_out", "seconds", "why"]
+    _answer(invocation, rows, names)
+
+
+@inspect.command()
+@_table
+@_limit
+@pass_invocation
+def runs(invocation: Invocation, table: str, limit: int | None) -> None:
+    """List the runs of compaction on TABLE, newest first."""
+    rows = _read(invocation, table, None, lambda views: views.runs(limit))
+    names = [
+        "started_at", "state", "planned", "done", "skipped", "failed", "splits_in", "splits_out", "bytes_in",
+        "bytes_out", "write_amplification", "seconds", "problems",
+    ]  # fmt: skip
+    _answer(invocation, rows, names)
+
+
+@inspect.command()
+@_table
 @_version
 @_limit
 @pass_invocation

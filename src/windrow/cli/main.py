@@ -12,6 +12,7 @@ from typing import NoReturn
 
 import click
 
+from windrow.cli.compact import compact
 from windrow.cli.config import config
 from windrow.cli.demo import demo
 from windrow.cli.exit_codes import ExitCode, table_of_exit_codes
@@ -44,7 +45,7 @@ def cli() -> None:
 
 
 _TABLES = (create, list_tables, describe, change)
-_DATA = (ingest, register, unregister, inspect, sql, expire, gc)
+_DATA = (ingest, register, unregister, compact, inspect, sql, expire, gc)
 
 for _command in (*_TABLES, *_DATA, pm, config, demo):
     cli.add_command(_command)

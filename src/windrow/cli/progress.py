@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["counting", "ticking", "waiting"]
+__all__ = ["counting", "merging", "ticking", "waiting"]
 
 
 @contextmanager
@@ -40,6 +40,34 @@ def counting(what: str, total: int) -> Iterator[Callable[[int], None]]:
 
         def advance(rows: int) -> None:
             progress.update(bar, advance=rows, splits=progress.tasks[0].fields["splits"] + 1)
+
+        yield advance
+
+
+@contextmanager
+def merging(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Show how many of the planned merges are done; the block calls what it gets with the bytes of each."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from windrow.model.units import format_bytes
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("merges, {task.fields[read]}"),
+        TimeRemainingColumn(),
+    )
+    console = Console(stderr=True)
+    done = 0
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        bar = progress.add_task(what, total=total, read="0 B")
+
+        def advance(size: int) -> None:
+            nonlocal done
+            done += size
+            progress.update(bar, advance=1, read=format_bytes(done))
 
         yield advance
 

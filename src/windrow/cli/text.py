@@ -26,13 +26,16 @@ def _moment(text: str) -> str:
 _COUNTS = (
     "added", "conflicting", "future", "late",
     "null_timestamps", "points", "removed", "rows", "rows_added", "rows_removed", "splits", "windows",
+    "files_after", "files_before", "merges", "splits_after", "splits_in", "splits_out",
 )  # fmt: skip
 _DURATIONS = ("window", "window_seconds", "retention", "late_data_acceptance_window", "maturation_period")
+_SIZES = ("size_bytes", "target_split_size", "bytes_in", "bytes_out", "bytes_read", "bytes_written")
 _UNITS: dict[str, tuple[type, Callable[[Any], str]]] = {
     **dict.fromkeys(_COUNTS, (int, _count)),
     **dict.fromkeys(_DURATIONS, (int, format_seconds)),
-    **dict.fromkeys(("size_bytes", "target_split_size"), (int, format_bytes)),
-    **dict.fromkeys(("created_at", "opened_at"), (str, _moment)),
+    **dict.fromkeys(_SIZES, (int, format_bytes)),
+    **dict.fromkeys(("created_at", "opened_at", "published_at", "started_at"), (str, _moment)),
+    **dict.fromkeys(("seconds", "write_amplification"), (float, "{:.2f}".format)),
 }
 
 

@@ -1,0 +1,205 @@
+"""`windrow compact`: small splits become large ones, now or as long as it watches."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from windrow.cli.exit_codes import ExitCode
+from windrow.cli.invocation import Invocation
+from windrow.cli.options import Command, pass_invocation
+from windrow.cli.progress import merging, waiting
+from windrow.cli.text import fields
+from windrow.cli.text import table as text_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from windrow.compaction.noun import Compact
+    from windrow.compaction.plan import CompactionPlan
+    from windrow.compaction.result import CompactionResult
+
+__all__ = ["compact"]
+
+_WORTH_SPARK = 2 * 2**30
+"""Below this, starting Spark takes longer than the work."""
+_LINES = 20
+
+
+@click.command(cls=Command, short_help="Merge small splits into large ones.")
+@click.argument("table")
+@click.option("--window", metavar="WHEN", help="Only these: a moment, FROM/TO, or overflow.")
+@click.option("--dry-run", is_flag=True, help="Say what would be merged, and what it costs and gains; change nothing.")
+@click.option("--why", is_flag=True, help="With --dry-run: every decision, split by split.")
+@click.option("--watch", is_flag=True, help="Keep the table compacted until Ctrl-C.")
+@click.option(
+    "--every",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0.1),
+    default=60,
+    show_default=True,
+    help="How often to look.",
+)
+@click.option("--threads", metavar="N", type=click.IntRange(min=1), help="Merges at once in this process.")
+@click.option("--memory", metavar="SIZE", default="128MiB", show_default=True, help="Bytes that one merge may hold.")
+@click.option(
+    "--runner", type=click.Choice(["auto", "local", "spark"]), default="auto", show_default=True, help="Who works."
+)
+@click.option("--pardon", is_flag=True, help="First let splits in quarantine be merged again.")
+@pass_invocation
+def compact(
+    invocation: Invocation,
+    /,
+    table: str,
+    *,
+    window: str | None,
+    dry_run: bool,
+    why: bool,
+    watch: bool,
+    every: float,
+    **how: Any,
+) -> None:
+    """Merge the splits of TABLE, window by window; no row changes, and readers notice nothing.
+
+    Every merge becomes visible by itself. Ctrl-C finishes those that run; once more ends at once.
+    """
+    if dry_run and (watch or how["pardon"]):
+        raise click.UsageError("--dry-run changes nothing; leave --watch and --pardon out")
+    if why and not dry_run:
+        raise click.UsageError("--why explains a plan; add --dry-run")
+    with invocation.lake() as lake:
+        noun = lake.table(table).compact
+        if dry_run:
+            _answer_plan(invocation, noun.plan(window=window), why=why)
+        elif watch:
+            _watch(invocation, noun, window, every, how)
+        else:
+            _run(invocation, noun, window, how)
+
+
+def _answer_plan(invocation: Invocation, plan: CompactionPlan, *, why: bool) -> None:
+    answer: dict[str, Any] = {"dry_run": True, **plan.to_dict()}
+    if why:
+        answer["decisions"] = [asdict(row) for row in plan.decisions()]
+    invocation.output.answer(answer, lambda: _plan_text(plan, answer.get("decisions")))
+
+
+def _plan_text(plan: CompactionPlan, decisions: list[dict[str, Any]] | None) -> str:
+    if not plan.merges:
+        head = f"nothing to merge in {plan.table}"
+    else:
+        shown = [asdict(window) for window in plan.windows[:_LINES]]
+        more = len(plan.windows) - len(shown)
+        head = f"would merge in {plan.table}\n\n{fields(asdict(plan.forecast))}\n\n"
+        head += text_table(shown, ["window", "merges", "splits", "splits_after", "size_bytes"])
+        head += f"\nand {more} more windows" if more else ""
+    left = [{"splits": count, "left_alone": reason} for reason, count in list(plan.left.items())[:_LINES]]
+    blocks = [head]
+    if decisions is not None:
+        blocks.append(
+            text_table(decisions, ["window", "action", "splits", "outputs", "size_bytes", "why", "split_ids"])
+        )
+    elif left:
+        blocks.append(text_table(left, ["splits", "left_alone"]))
+    return "\n\n".join(blocks)
+
+
+def _run(invocation: Invocation, noun: Compact, window: str | None, how: dict[str, Any]) -> None:
+    _pardon(noun, how)
+    plan = noun.plan(window=window)
+    with (
+        _session(invocation, how["runner"], plan.forecast.bytes_read) as spark,
+        _stopping(invocation) as cancelled,
+        merging(f"compacting {noun.name}", plan.merges) as advance,
+    ):
+        result = noun.run(
+            window=window,
+            spark=spark,
+            on_merge=lambda merge: advance(merge.bytes_in),
+            cancelled=cancelled,
+            **_bounds(how),
+        )
+    invocation.output.answer(_plain(result), lambda: _result_text(result))
+    if result.failed:
+        raise click.exceptions.Exit(ExitCode.FAILURE)
+    if result.state == "cancelled":
+        raise click.exceptions.Exit(ExitCode.INTERRUPTED)
+
+
+def _watch(invocation: Invocation, noun: Compact, window: str | None, every: float, how: dict[str, Any]) -> None:
+    """Runs are told as they end; programs get one answer, the sum of all of them."""
+    _pardon(noun, how)
+    done: list[dict[str, Any]] = []
+    with _session(invocation, how["runner"], 0) as spark, _stopping(invocation) as cancelled:
+        for result in noun.watch(every=every, window=window, spark=spark, cancelled=cancelled, **_bounds(how)):
+            done.append(_plain(result))
+            invocation.output.tell(_result_text(result))
+    invocation.output.answer({"table": noun.name, "runs": done}, lambda: f"watched {noun.name}: {len(done)} runs")
+
+
+def _pardon(noun: Compact, how: dict[str, Any]) -> None:
+    if how["pardon"]:
+        noun.pardon()
+
+
+def _bounds(how: dict[str, Any]) -> dict[str, Any]:
+    from windrow.model.units import parse_bytes
+
+    return {"threads": how["threads"], "memory": parse_bytes(how["memory"], "--memory")}
+
+
+def _plain(result: CompactionResult) -> dict[str, Any]:
+    return result.to_dict()
+
+
+def _result_text(result: CompactionResult) -> str:
+    plain = result.to_dict()
+    problems = plain.pop("problems")
+    text = f"compacted\n\n{fields(plain)}"
+    if problems:
+        shown = text_table(problems[:_LINES], ["window", "outcome", "splits_in", "why"])
+        text += f"\n\n{shown}"
+    return text
+
+
+@contextmanager
+def _stopping(invocation: Invocation) -> Iterator[threading.Event]:
+    """Ctrl-C lets what runs be finished; the second one ends at once."""
+    cancelled = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield cancelled
+        return
+
+    def stop(_: int, __: Any) -> None:
+        if cancelled.is_set():
+            raise KeyboardInterrupt
+        cancelled.set()
+        invocation.output.tell("finishing the merges that run; Ctrl-C again ends at once")
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield cancelled
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _session(invocation: Invocation, runner: str, size: int) -> Iterator[SparkSession | None]:
+    """Start Spark when it is asked for, or when there is enough to do."""
+    if runner == "local" or (runner == "auto" and size < _WORTH_SPARK):
+        yield None
+        return
+    from windrow.runners.session import spark_session
+
+    with waiting("starting Spark"):
+        session = spark_session(invocation.config.spark_master, options=invocation.config.spark_options)
+    try:
+        yield session
+    finally:
+        session.stop()
