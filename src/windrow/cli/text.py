@@ -29,7 +29,7 @@ _COUNTS = (
     "files_after", "files_before", "merges", "splits_after", "splits_in", "splits_out",
 )  # fmt: skip
 _DURATIONS = ("window", "window_seconds", "retention", "late_data_acceptance_window", "maturation_period")
-_SIZES = ("size_bytes", "target_split_size", "bytes_in", "bytes_out", "bytes_read", "bytes_written")
+_SIZES = ("size_bytes", "target", "target_split_size", "bytes_in", "bytes_out", "bytes_read", "bytes_written")
 _UNITS: dict[str, tuple[type, Callable[[Any], str]]] = {
     **dict.fromkeys(_COUNTS, (int, _count)),
     **dict.fromkeys(_DURATIONS, (int, format_seconds)),

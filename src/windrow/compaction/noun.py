@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from windrow.compaction.run import Compaction
+    from windrow.compaction.tune import TuneResult
     from windrow.merging.verify import Verify
+    from windrow.storage import Store
 
 __all__ = ["Compact"]
 
@@ -118,6 +120,12 @@ class Compact:
         """Let splits be merged again once they were repaired (all by default), and return how many there were."""
         ids = [each.split_id for each in self.quarantined()] if split_ids is None else split_ids
         return self.metastore.pardon(self._record().table_id, ids)
+
+    def tune(self, store: Store, *, rows: int = 500_000, on_step: Callable[[str], None] = lambda _: None) -> TuneResult:
+        """Try sort order, fan-in, target size and window on rows of the largest window; the table is left alone."""
+        from windrow.compaction.tune import tune
+
+        return tune(self.metastore, store, self._record(), most_rows=rows, on_step=on_step)
 
     def _record(self) -> TableRecord:
         return self.metastore.table(self.name)
