@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
 
 import pyarrow as pa
 
@@ -12,12 +14,12 @@ from windrow.ingest.coerce import coerced
 from windrow.ingest.dead_letter import DeadLetters, Rejected, dead_letter_key, set_apart, write_dead_letters
 from windrow.ingest.late import ArrivalRule
 from windrow.ingest.report import Counts, Names, Report, text_of
+from windrow.ingest.spill import MEMORY_BUDGET, Group, Spill, in_budget
 from windrow.ingest.steps import add_timeseries_id, cut
 from windrow.metastore import TableColumn
 from windrow.model.scope import CompactionScope
 from windrow.model.settings import TableSettings
 from windrow.model.split import SplitMetadata
-from windrow.model.window import Window
 from windrow.splits.writer import SplitName, write_sorted
 from windrow.storage import Store, open_store
 
@@ -41,22 +43,45 @@ class WriteTask:
     store_options: Mapping[str, str] = field(default_factory=dict)
     dead_letter: bool = False
     """Keep rows that are dropped, and drop those of other types instead of refusing them."""
+    memory_budget: int = MEMORY_BUDGET
+    """Bytes of rows that the task holds at once."""
 
     def run(self, batches: Iterable[pa.RecordBatch], task_attempt: int) -> Iterator[Report]:
-        """Write the rows of this task; yield the splits that came of them, then names and counts."""
-        held = [batch for batch in batches if batch.num_rows]
-        if not held:
-            return
+        """Write the rows of this task; yield the splits that came of them, and names and counts.
+
+        Rows beyond the memory budget are spilled as sorted runs; a split holds all rows of its tenant and window.
+        """
+        store = open_store(self.lake_url, options=self.store_options)
+        with Spill() as spill:
+            numbers = count()
+            for chunk, (held, is_last) in enumerate(in_budget(batches, self.memory_budget)):
+                for report in self._take(store, held, f"{task_attempt}-{chunk}"):
+                    if not isinstance(report, tuple):
+                        yield report
+                        continue
+                    group, part = report
+                    write = partial(self._write, group=group, part=part)
+                    if is_last and group not in spill:
+                        yield write(store, f"{task_attempt}-{next(numbers)}")
+                    else:
+                        spill.add(group, write)
+            for group in spill.groups:
+                name = self._name(f"{task_attempt}-{next(numbers)}")
+                yield spill.merge(group, store, self.settings, name, self._field_ids(), self.memory_budget)
+
+    def _take(
+        self, store: Store, held: Sequence[pa.RecordBatch], suffix: str
+    ) -> Iterator[tuple[Group, pa.Table] | DeadLetters | Names | Counts]:
+        """Yield the sorted rows of each tenant and window of batches, then what is to be told of all of them."""
         types = {column.name: column.type for column in self.columns.values()}
         fitting, rejected = set_apart(held, types) if self.dead_letter else (held, [])
         rows = coerced(_joined(fitting, types), types)
         judged = self.rule.judge(rows, self.settings.timestamp, self.settings.timestamp_unit)
-        store = open_store(self.lake_url, options=self.store_options)
         taken = add_timeseries_id(judged.taken, self.settings)
-        for number, (partition_id, window, part) in enumerate(cut(taken, self.settings)):
-            yield self._write(store, partition_id, window, part, f"{task_attempt}-{number}")
+        for partition_id, window, part in cut(taken, self.settings):
+            yield (partition_id, window), part
         if self.dead_letter:
-            yield from self._bury(store, [*rejected, *judged.rejected()], task_attempt)
+            yield from self._bury(store, [*rejected, *judged.rejected()], suffix)
         if taken.num_rows:
             yield Names(frozenset(taken.column_names), residual_names(taken))
         conflicting = sum(each.rows.num_rows for each in rejected)
@@ -66,7 +91,8 @@ class WriteTask:
         """Run, and yield what it reports as text that travels to the driver."""
         return map(text_of, self.run(batches, task_attempt))
 
-    def _write(self, store: Store, partition_id: int, window: Window, part: pa.Table, suffix: str) -> SplitMetadata:
+    def _write(self, store: Store, suffix: str, *, group: Group, part: pa.Table) -> SplitMetadata:
+        partition_id, window = group
         scope = CompactionScope(
             index_uid=self.table_id,
             source_id=self.source_id,
@@ -75,15 +101,18 @@ class WriteTask:
             sort_schema=self.settings.sort.canonical(),
             window_duration=self.settings.window,
         )
-        split_id = f"{self.commit_id}-{self.commit_attempt}-{suffix}"
-        name = SplitName(self.table, split_id, self.commit_id, self.rule.arrived_at)
-        field_ids = {column.name: column.field_id for column in self.columns.values()}
-        return write_sorted(store, part, self.settings, scope, window, name, field_ids)
+        return write_sorted(store, part, self.settings, scope, window, self._name(suffix), self._field_ids())
 
-    def _bury(self, store: Store, rejected: Iterable[Rejected], task_attempt: int) -> Iterator[DeadLetters]:
+    def _name(self, suffix: str) -> SplitName:
+        split_id = f"{self.commit_id}-{self.commit_attempt}-{suffix}"
+        return SplitName(self.table, split_id, self.commit_id, self.rule.arrived_at)
+
+    def _field_ids(self) -> dict[str, int]:
+        return {column.name: column.field_id for column in self.columns.values()}
+
+    def _bury(self, store: Store, rejected: Iterable[Rejected], suffix: str) -> Iterator[DeadLetters]:
         for number, each in enumerate(each for each in rejected if each.rows.num_rows):
-            name = f"{self.commit_id}-{self.commit_attempt}-{task_attempt}-{number}"
-            key = dead_letter_key(self.table, name)
+            key = dead_letter_key(self.table, f"{self.commit_id}-{self.commit_attempt}-{suffix}-{number}")
             yield write_dead_letters(store, key, each, self.source_id, self.rule.arrived_at)
 
 

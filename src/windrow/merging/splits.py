@@ -41,7 +41,7 @@ class _Place:
     replaces: tuple[str, ...]
 
 
-def merge_splits(
+def merge_splits(  # noqa: PLR0913 - what few callers need is given by name
     store: Store,
     splits: Sequence[SplitMetadata],
     settings: TableSettings,
@@ -51,13 +51,17 @@ def merge_splits(
     field_ids: Mapping[str, int] | None = None,
     verify: Verify = "sample",
     bookkeeping: Sequence[str] = (),
+    into: Store | None = None,
 ) -> list[SplitMetadata]:
     """Merge splits of one window and store the outputs; `name` gives the n-th output its name.
 
     Nothing is stored before all outputs are verified, and nothing is left behind when storing one of them fails.
-    Bookkeeping columns may change in a merge: they are not compared.
+    Bookkeeping columns may change in a merge: they are not compared. `into` is for splits that are but runs of a write
+    in another store: the outputs go there, are of the first generation and replace nothing.
     """
     place = _place(splits)
+    if into is not None:
+        place = replace(place, generation=0, replaces=())
     schema = SortSchema.parse(place.scope.sort_schema)
     pool = ThreadPoolExecutor(options.threads) if options.threads > 1 else nullcontext()
     with pool as executor:
@@ -73,7 +77,7 @@ def merge_splits(
             data = [output.finish(split.to_key_value()) for output, split in zip(outputs, described, strict=True)]
             _verify(merge, data, verify, bookkeeping)
             keys = [_granule_keys(output, schema, options.layout) for output in outputs]
-            return _store(store, described, data, keys)
+            return _store(into or store, described, data, keys)
         finally:
             merge.close()
 
