@@ -96,6 +96,7 @@ class Table:
         file_format: FileFormat | None = None,
         rare_attributes: float = 0.01,
         dead_letter: bool = False,
+        shuffle: bool | None = None,
         spark: SparkSession | None = None,
         on_split: Callable[[SplitMetadata], None] | None = None,
     ) -> IngestResult:
@@ -111,13 +112,19 @@ class Table:
         dropped, nothing is published. With `dead_letter`, what is dropped is kept in files that the result names, and
         files whose types conflict with the table's are dropped into them instead of stopping the rest.
 
-        `on_split` hears of each split that was written.
+        Each task writes a split for every tenant and window that it sees. Where that would make too many small files,
+        by a sample of the rows, Spark gathers them by tenant and window first; `shuffle` decides otherwise, and
+        `plan_ingest` says why. `on_split` hears of each split that was written.
         """
         from windrow.ingest.settings import IngestSettings
+        from windrow.ingest.shuffle import gathered
 
         settings = IngestSettings(source, drop_late, future, most_dropped, dead_letter=dead_letter)
+        run = settings.ingest(self.context, self.name)
         found = self._source(rows, file_format, spark, rare_attributes, set_aside=dead_letter)
-        return settings.ingest(self.context, self.name).run(found, on_split)
+        run.check(found.schema)
+        found, _ = gathered(found, self.settings, shuffle)
+        return run.run(found, on_split)
 
     @property
     def upkeep(self) -> Upkeep:
@@ -140,14 +147,17 @@ class Table:
         file_format: FileFormat | None = None,
         rare_attributes: float = 0.01,
         dead_letter: bool = False,
+        shuffle: bool | None = None,
+        spark: SparkSession | None = None,
     ) -> IngestPlan:
         """Say what ingesting the rows would change, or refuse them as `ingest` would; nothing is written."""
         from windrow.ingest.plan import plan_of
         from windrow.ingest.settings import IngestSettings
+        from windrow.ingest.shuffle import gathered
 
-        found = self._source(rows, file_format, None, rare_attributes, set_aside=dead_letter)
+        found = self._source(rows, file_format, spark, rare_attributes, set_aside=dead_letter)
         written = IngestSettings().ingest(self.context, self.name).check(found.schema)
-        return plan_of(self.name, found, written, self._types())
+        return plan_of(self.name, found, written, self._types(), gathered(found, self.settings, shuffle)[1])
 
     def _source(
         self, rows: Any, file_format: FileFormat | None, spark: SparkSession | None, rare: float, *, set_aside: bool

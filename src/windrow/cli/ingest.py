@@ -50,6 +50,11 @@ _FORMATS = ("parquet", "csv", "json", "otlp")
 @click.option(
     "--runner", type=click.Choice(["auto", "local", "spark"]), default="auto", show_default=True, help="Who works."
 )
+@click.option(
+    "--shuffle/--no-shuffle",
+    default=None,
+    help="Let Spark gather rows by tenant and window before they are written.  [default: where it pays]",
+)
 @click.option("--dry-run", is_flag=True, help="Look at the files, write nothing.")
 @pass_invocation
 def ingest(

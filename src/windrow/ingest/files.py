@@ -142,11 +142,14 @@ def deal_out(files: Sequence[SourceFile], tasks: int) -> list[tuple[FilePart, ..
     return [tuple(parts[number] for number in sorted(share)) for share in dealt]
 
 
-def read_part(part: FilePart) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a part; text columns of Parquet files stay dictionary-encoded."""
+def read_part(part: FilePart, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a part; text columns of Parquet files stay dictionary-encoded.
+
+    Where only some columns are wanted, others need not be read, but may come along.
+    """
     with _named(part.file):
         if not part.file.set_aside:
-            yield from _batches(part)
+            yield from _batches(part, columns)
             return
         for batch in _batches_or_lines(part):
             notes = batch.schema.metadata or {}
@@ -179,13 +182,15 @@ def content_of(file: SourceFile) -> bytes:
         return bytes(source.read())
 
 
-def _batches(part: FilePart) -> Iterator[pa.RecordBatch]:
+def _batches(part: FilePart, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
     file = part.file
     with _opened(file) as source:
         if file.format is FileFormat.PARQUET:
-            texts = [each.name for each in pq.read_schema(source) if is_text(each.type)]
+            schema = pq.read_schema(source)
+            wanted = schema.names if columns is None else [name for name in columns if name in schema.names]
+            texts = [each.name for each in schema if is_text(each.type)]
             with pq.ParquetFile(source, read_dictionary=texts) as parquet:
-                yield from parquet.iter_batches(_BATCH_ROWS, row_groups=part.row_groups)
+                yield from parquet.iter_batches(_BATCH_ROWS, row_groups=part.row_groups, columns=wanted)
         elif file.format is FileFormat.CSV:
             options = pyarrow.csv.ConvertOptions(column_types=dict(file.types), strings_can_be_null=True)
             yield from pyarrow.csv.open_csv(source, convert_options=options)

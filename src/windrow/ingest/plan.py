@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from windrow.errors import InvalidInput
+from windrow.ingest.shuffle import Gathering
 from windrow.ingest.sources import FilesSource, Source
 from windrow.model.widening import plain, widened
 
@@ -28,13 +29,21 @@ class IngestPlan:
     size_bytes: int | None = None
     set_aside: tuple[str, ...] = ()
     """What is wrong with files whose rows would become dead letters."""
+    shuffle: bool = False
+    """Whether Spark would gather rows by tenant and window before they are written."""
+    shuffle_reason: str = ""
+    """Why it would, or would not."""
+    predicted_files: int | None = None
+    """About how many files the tasks would write without a shuffle, by a sample of the rows."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
         return asdict(self)
 
 
-def plan_of(table: str, source: Source, written: pa.Schema, known: Mapping[str, pa.DataType]) -> IngestPlan:
+def plan_of(
+    table: str, source: Source, written: pa.Schema, known: Mapping[str, pa.DataType], gathering: Gathering
+) -> IngestPlan:
     """Return the plan, or refuse what the ingest itself would refuse before it starts."""
     wider = []
     for column in written:
@@ -55,4 +64,7 @@ def plan_of(table: str, source: Source, written: pa.Schema, known: Mapping[str, 
         files=None if files is None else len(files),
         size_bytes=None if files is None else sum(file.size for file in files),
         set_aside=source.conflicts if isinstance(source, FilesSource) else (),
+        shuffle=gathering.shuffle,
+        shuffle_reason=gathering.reason,
+        predicted_files=gathering.predicted_files,
     )

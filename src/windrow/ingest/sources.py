@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -28,9 +29,14 @@ __all__ = ["ArrowSource", "FilesSource", "FrameSource", "Source", "arrow_schema"
 _CHUNK_BYTES = 256 * 2**20
 """A stream is dealt out to tasks in chunks of about this size."""
 _TASKS_PER_CORE = 2
+_SHARE_BYTES = 64 * 2**20
+"""Without Spark, files are dealt out in shares of about this size, or one for each core."""
+_SAMPLED_ROWS = 500_000
+_SAMPLED_TASKS = 4
 _DEFAULT_RULE = AttributeRule()
 
 OnReport = Callable[[str], None] | None
+Read = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 class Source(Protocol):
@@ -49,11 +55,29 @@ class FrameSource:
     """The rows of a Spark DataFrame; Spark's tasks do the work."""
 
     rows: DataFrame
+    on_spark: bool = True
+    size_bytes: int | None = None
 
     @cached_property
     def schema(self) -> pa.Schema:
         """The columns as Arrow has them."""
         return arrow_schema(self.rows.schema)
+
+    @cached_property
+    def tasks(self) -> int:
+        """How many tasks read the rows, as far as Spark tells."""
+        try:
+            return int(self.rows.rdd.getNumPartitions())
+        except Exception:  # under Connect there is no such thing
+            return _TASKS_PER_CORE * _parallelism(self.rows.sparkSession)
+
+    def sample(self, columns: Sequence[str]) -> list[list[pa.RecordBatch]]:
+        """Return some columns of the first rows, those of one task."""
+        return [self.rows.select(*(f"`{name}`" for name in columns)).limit(_SAMPLED_ROWS).toArrow().to_batches()]
+
+    def partitions(self) -> tuple[DataFrame, Read]:
+        """Return what Spark deals out to tasks, and how a task gets rows of it."""
+        return self.rows, iter
 
     def run(self, work: Work, on_report: OnReport) -> list[str]:
         """Run the work on the partitions of the DataFrame."""
@@ -97,15 +121,48 @@ class FilesSource:
     def run(self, work: Work, on_report: OnReport) -> list[str]:
         """Deal the files out and run the work on each share."""
         if self.spark is None:
-            return run_locally(deal_out(self.files, len(self.files)), _on_share(work), on_report)
-        shares = deal_out(self.files, _TASKS_PER_CORE * _parallelism(self.spark))
-        numbers = self.spark.range(0, len(shares), 1, len(shares))
+            return run_locally(self._shares, _on_share(work), on_report)
+        numbers, read = self.partitions()
+        return run_on_partitions(numbers, lambda batches, attempt: work(read(batches), attempt), on_report)
 
-        def on_numbers(batches: Iterable[pa.RecordBatch], attempt: int) -> Iterator[str]:
+    @property
+    def on_spark(self) -> bool:
+        """Whether Spark's tasks do the work."""
+        return self.spark is not None
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of all files."""
+        return sum(file.size for file in self.files)
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks read the files."""
+        return len(self._shares)
+
+    @cached_property
+    def _shares(self) -> list[tuple[FilePart, ...]]:
+        if self.spark is None:
+            return deal_out(self.files, max(os.cpu_count() or 1, self.size_bytes // _SHARE_BYTES))
+        return deal_out(self.files, _TASKS_PER_CORE * _parallelism(self.spark))
+
+    def sample(self, columns: Sequence[str]) -> list[list[pa.RecordBatch]]:
+        """Return some columns of the first rows of some tasks; of remote files, which are fetched whole, of one."""
+        most = 1 if any(file.is_remote for file in self.files) else _SAMPLED_TASKS
+        chosen = self._shares[:: -(-len(self._shares) // most)] if self._shares else []
+        return [list(_sample(share, columns)) for share in chosen]
+
+    def partitions(self) -> tuple[DataFrame, Read]:
+        """Return what Spark deals out to tasks, the numbers of their shares, and how a task reads its share."""
+        if self.spark is None:
+            raise InvalidInput("files are dealt out by Spark only where a session is given; give spark=")
+        shares = self._shares
+
+        def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for number in (each for batch in batches for each in batch.column(0).to_pylist()):
-                yield from work(_rows_of(shares[number]), attempt)
+                yield from _rows_of(shares[number])
 
-        return run_on_partitions(numbers, on_numbers, on_report)
+        return self.spark.range(0, len(shares), 1, len(shares)), read
 
 
 @dataclass(frozen=True)
@@ -186,6 +243,17 @@ def _on_share(work: Work) -> Callable[[tuple[FilePart, ...], int], Iterator[str]
 def _rows_of(share: tuple[FilePart, ...]) -> Iterator[pa.RecordBatch]:
     for part in share:
         yield from read_part(part)
+
+
+def _sample(share: tuple[FilePart, ...], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    rows = 0
+    for part in share:
+        for batch in read_part(part, columns):
+            if set(columns) <= set(batch.schema.names):  # else it is no batch of points
+                yield batch.select(list(columns))
+            rows += batch.num_rows
+            if rows >= _SAMPLED_ROWS:
+                return
 
 
 def _parallelism(spark: SparkSession) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from windrow.model.window import Window, window_starts
 from windrow.splits.sorting import order_of
 from windrow.splits.texts import coded
 
-__all__ = ["add_timeseries_id", "check_rows", "cut", "tags_of", "written_schema"]
+__all__ = ["add_timeseries_id", "check_rows", "cut", "grouped", "tags_of", "written_schema"]
 
 
 def check_rows(schema: pa.Schema, settings: TableSettings) -> None:
@@ -66,10 +66,17 @@ def cut(rows: pa.Table, settings: TableSettings) -> Iterator[tuple[int, Window, 
     All rows are ordered at once, by tenant and window first, and moved once.
     """
     rows = coded(rows)
+    return grouped(rows, settings, packed_keys(rows, settings.sort))
+
+
+def grouped(
+    rows: pa.Table, settings: TableSettings, keys: Sequence[npt.NDArray[np.uint64]] = ()
+) -> Iterator[tuple[int, Window, pa.Table]]:
+    """Yield the rows of each tenant and window apart, in the order of keys, the most significant first."""
     starts, is_null = window_starts(rows[settings.timestamp], settings.window, unit=settings.timestamp_unit)
     tenants = partition_ids(rows, settings.partition_by)
     groups = _groups(tenants, is_null, starts // settings.window)
-    order = order_of([groups.astype(np.uint64), *packed_keys(rows, settings.sort)])
+    order = order_of([groups.astype(np.uint64), *keys])
     ends = np.cumsum(np.bincount(groups))
     rows = rows.take(pa.array(order))
     for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True) if len(order) else ():
