@@ -21,6 +21,9 @@ from windrow.splits.texts import coded
 
 __all__ = ["add_timeseries_id", "check_rows", "cut", "grouped", "tags_of", "written_schema"]
 
+_FEW = 1 << 20
+_WORD = 64
+
 
 def check_rows(schema: pa.Schema, settings: TableSettings) -> None:
     """Refuse rows that cannot be points of the table."""
@@ -76,7 +79,7 @@ def grouped(
     starts, is_null = window_starts(rows[settings.timestamp], settings.window, unit=settings.timestamp_unit)
     tenants = partition_ids(rows, settings.partition_by)
     groups = _groups(tenants, is_null, starts // settings.window)
-    order = order_of([groups.astype(np.uint64), *keys])
+    order = order_of(_packed(groups.astype(np.uint64), keys))
     ends = np.cumsum(np.bincount(groups))
     rows = rows.take(pa.array(order))
     for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True) if len(order) else ():
@@ -90,9 +93,29 @@ def _groups(*keys: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     groups = np.zeros(len(keys[0]), np.int64)
     for key in keys:
         if len(key) and (key != key[0]).any():
-            codes, distinct = dictionary_codes(pa.chunked_array([pa.array(key)]))
-            groups, _ = dictionary_codes(pa.chunked_array([pa.array(groups * len(distinct) + codes)]))
+            codes, count = _numbered(key)
+            groups = _numbered(groups * count + codes)[0]
     return groups
+
+
+def _numbered(key: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], int]:
+    """Return a number from 0 on for each distinct value of a key, without gaps, and how many there are."""
+    least = int(key.min())
+    if int(key.max()) - least < _FEW:
+        places = key.astype(np.int64) - least
+        used = np.bincount(places) > 0
+        return (np.cumsum(used) - 1)[places], int(np.count_nonzero(used))
+    codes, distinct = dictionary_codes(pa.chunked_array([pa.array(key)]))
+    return codes, len(distinct)
+
+
+def _packed(groups: npt.NDArray[np.uint64], keys: Sequence[npt.NDArray[np.uint64]]) -> Sequence[npt.NDArray[np.uint64]]:
+    """Return the groups as the most significant key, in one with the first of the others where both fit 64 bits."""
+    if keys and len(groups):
+        bits = int(keys[0].max()).bit_length()
+        if bits + int(groups.max()).bit_length() < _WORD:
+            return [(groups << np.uint64(bits)) | keys[0], *keys[1:]]
+    return [groups, *keys]
 
 
 def _wants_series(settings: TableSettings) -> bool:

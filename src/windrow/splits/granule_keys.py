@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.model.sort_schema import SortSchema
@@ -20,18 +22,18 @@ def granule_keys(
 
     Keys end before the first column whose type they cannot hold: what follows it says nothing without it.
     """
-    keyed = _keyed_columns(rows, schema)
+    groups = range(0, rows.num_rows, row_group_rows)
+    firsts = [np.arange(start, min(start + row_group_rows, rows.num_rows), granule_rows) for start in groups]
+    ends = np.cumsum([len(first) for first in firsts])
+    keyed = _keyed_columns(rows, schema, np.concatenate([*firsts, np.empty(0, np.int64)]))
     return [
-        tuple(
-            first_keys(place, [None if value is None else write(value) for value in first])
-            for place, (write, values) in enumerate(keyed)
-            for first in [values[start : start + row_group_rows : granule_rows].to_pylist()]
-        )
-        for start in range(0, rows.num_rows, row_group_rows)
+        tuple(first_keys(place, values[end - len(first) : end]) for place, values in enumerate(keyed))
+        for first, end in zip(firsts, ends.tolist(), strict=True)
     ]
 
 
-def _keyed_columns(rows: pa.Table, schema: SortSchema) -> list[tuple[Callable[[Any], bytes], Any]]:
+def _keyed_columns(rows: pa.Table, schema: SortSchema, places: npt.NDArray[np.int64]) -> list[list[bytes | None]]:
+    """Return what some of the rows have in each sort column that keys can hold."""
     keyed = []
     for column in schema.columns:
         if column.name not in rows.column_names:
@@ -40,7 +42,8 @@ def _keyed_columns(rows: pa.Table, schema: SortSchema) -> list[tuple[Callable[[A
         if found is None:
             break
         write, stored = found
-        keyed.append((write, rows[column.name].cast(stored)))
+        values = rows[column.name].take(pa.array(places)).cast(stored).to_pylist()
+        keyed.append([None if value is None else write(value) for value in values])
     return keyed
 
 

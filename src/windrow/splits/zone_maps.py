@@ -5,6 +5,7 @@ Text is looked at by its distinct values only, so that long runs of one value co
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import takewhile
 from typing import Any
 
@@ -75,8 +76,14 @@ def _text_zone(column: pa.ChunkedArray) -> ColumnZone:
     if upper_bound is None:
         return ColumnZone(NULL, NULL, nulls)
     heads, depth = _heads(distinct, _shared_length(low[:DEEPEST], high[:DEEPEST]))
-    regex = superset_regex(heads.to_pylist(), deepest=depth)
+    regex = _regex(tuple(heads.to_pylist()), depth)
     return ColumnZone(SortColumnValue.of(low[:_TEXT_LENGTH]), upper_bound, nulls, regex)
+
+
+@lru_cache(maxsize=64)
+def _regex(values: tuple[str, ...], depth: int) -> str | None:
+    """Return the expression of values; splits of one task often have the same ones."""
+    return superset_regex(values, deepest=depth)
 
 
 def _shared_length(low: str, high: str) -> int:
