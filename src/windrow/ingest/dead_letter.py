@@ -24,7 +24,7 @@ from windrow.ingest.coerce import conflict_of
 from windrow.model.widening import plain
 from windrow.storage import Store
 
-__all__ = ["FILE", "PROBLEM", "DeadLetters", "Rejected", "dead_letter_key", "set_apart", "write_dead_letters"]
+__all__ = ["FILE", "PROBLEM", "DeadLetters", "Rejected", "set_apart", "write_dead_letters"]
 
 FILE = b"windrow.file"
 """Key of a batch's metadata: the file that it comes from."""
@@ -51,11 +51,6 @@ class Rejected:
     reason: str
     rows: pa.Table
     file: str | None = None
-
-
-def dead_letter_key(table: str, name: str) -> str:
-    """Return where a file of dead letters lies, relative to the lake."""
-    return f"{table}/_dead_letter/{name}.parquet"
 
 
 def set_apart(

@@ -217,7 +217,7 @@ class Register:
         """Write the sidecars and return the files as splits."""
 
         def describe(file: ForeignFile, number: int) -> Iterator[str]:
-            split = self._split(file, f"{self.commit_id}-{attempt}-{number}")
+            split = self._split(file, f"{self.commit_id}-{attempt}-0-{number}")
             yield text_of(split)
 
         def tell(report: str) -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from windrow.ingest.attributes import residual_names
 from windrow.ingest.coerce import coerced
-from windrow.ingest.dead_letter import DeadLetters, Rejected, dead_letter_key, set_apart, write_dead_letters
+from windrow.ingest.dead_letter import DeadLetters, Rejected, set_apart, write_dead_letters
 from windrow.ingest.late import ArrivalRule
 from windrow.ingest.report import Counts, Names, Report, text_of
 from windrow.ingest.spill import MEMORY_BUDGET, Group, Spill, in_budget
@@ -19,7 +19,7 @@ from windrow.ingest.steps import add_timeseries_id, cut
 from windrow.metastore import TableColumn
 from windrow.model.scope import CompactionScope
 from windrow.model.settings import TableSettings
-from windrow.model.split import SplitMetadata
+from windrow.model.split import SplitMetadata, dead_letter_key
 from windrow.splits.writer import SplitName, write_sorted
 from windrow.storage import Store, open_store
 

@@ -12,7 +12,15 @@ from windrow.model.scope import CompactionScope
 from windrow.model.window import Window
 from windrow.model.zones import ColumnZone, SortColumnValue
 
-__all__ = ["KEY_VALUE_PREFIX", "SidecarLocation", "SplitMetadata", "sidecar_key", "split_key"]
+__all__ = [
+    "KEY_VALUE_PREFIX",
+    "SidecarLocation",
+    "SplitMetadata",
+    "dead_letter_key",
+    "is_dead_letter",
+    "sidecar_key",
+    "split_key",
+]
 
 KEY_VALUE_PREFIX = "windrow."
 
@@ -177,3 +185,16 @@ def sidecar_key(key: str) -> str:
     """
     folder, slash, name = key.rpartition("/")
     return f"{folder}{slash}_{name.removesuffix('.parquet')}.pm"
+
+
+_DEAD_LETTERS = "_dead_letter"
+
+
+def dead_letter_key(table: str, name: str) -> str:
+    """Return where a file of rows that an ingest dropped lies, relative to the lake."""
+    return f"{table}/{_DEAD_LETTERS}/{name}.parquet"
+
+
+def is_dead_letter(key: str) -> bool:
+    """Say whether a key is that of a file of dropped rows."""
+    return f"/{_DEAD_LETTERS}/" in key
