@@ -3,6 +3,7 @@
 import itertools
 import os
 import threading
+import time
 import urllib.request
 
 import pytest
@@ -41,6 +42,7 @@ def s3_endpoint():
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     _make_puts_atomic(server._server)
+    _faults.stand_before(server._server)
     host, port = server.get_host_and_port()
     endpoint = f"http://{host}:{port}"
     with urllib.request.urlopen(urllib.request.Request(f"{endpoint}/{BUCKET}", method="PUT")):
@@ -57,6 +59,53 @@ def _make_puts_atomic(server):
             return app(environ, start_response)
 
     server.app = one_by_one
+
+
+class S3Faults:
+    """Makes the S3 server misbehave at the nth request of a method: a plan is (method, nth, kind, seconds)."""
+
+    def __init__(self):
+        self.plan, self.seen, self.struck = None, 0, 0
+
+    def stand_before(self, server):
+        app = server.app
+
+        def disturbed(environ, start_response):
+            kind, seconds = self._next(environ["REQUEST_METHOD"])
+            if kind in ("slow down", "internal"):
+                start_response("503 Slow Down" if kind == "slow down" else "500 Internal Server Error", [])
+                return [b""]
+            if kind == "late":
+                time.sleep(seconds)
+            answer = app(environ, start_response if kind != "lost" else lambda *_, **__: None)
+            if kind == "lost":
+                start_response("500 Internal Server Error", [])
+                return [b""]
+            return answer
+
+        server.app = disturbed
+
+    def _next(self, method):
+        if self.plan is None or self.plan[0] != method:
+            return None, 0
+        self.seen += 1
+        if self.seen != self.plan[1]:
+            return None, 0
+        self.struck += 1
+        return self.plan[2:]
+
+    def set(self, method, nth, kind, seconds=0.0):
+        self.plan, self.seen, self.struck = (method, nth, kind, seconds), 0, 0
+
+
+_faults = S3Faults()
+
+
+@pytest.fixture
+def s3_faults(s3_endpoint):
+    """Plans faults of the S3 server; none are left over."""
+    yield _faults
+    _faults.plan = None
 
 
 @pytest.fixture

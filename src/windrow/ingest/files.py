@@ -20,7 +20,7 @@ import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet as pq
 
-from windrow.errors import Damaged, InvalidInput, NotFound, StorageError
+from windrow.errors import Damaged, InvalidInput, NotFound, StorageError, WindrowError
 from windrow.ingest.attributes import point_schema
 from windrow.ingest.dead_letter import FILE, PROBLEM
 from windrow.model.points import is_text
@@ -211,7 +211,8 @@ def _opened(file: SourceFile) -> Iterator[Any]:
         fetched = pa.BufferReader(open_store(folder, options=file.store_options).get(name))
         yield pa.CompressedInputStream(fetched, "gzip") if name.endswith(_GZIP) else fetched
     elif file.format is FileFormat.PARQUET:
-        with pa.memory_map(file.name) as source:
+        # Not mapped: a file that is cut short while it is read would end the process, not the read.
+        with pa.OSFile(file.name) as source:
             yield source
     else:
         with pa.input_stream(file.name) as source:
@@ -237,6 +238,8 @@ def _named(file: SourceFile) -> Iterator[None]:
     """Name the file in what goes wrong with it."""
     try:
         yield
+    except WindrowError:
+        raise
     except FileNotFoundError as error:
         raise NotFound(f"{file.name}: the file is gone; it was there when the ingest was planned") from error
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, StopIteration) as error:

@@ -116,9 +116,11 @@ class Register:
         passed = {"already_registered": found.already, "empty": found.empty}
         if not found.files:
             return RegisterResult(self.table.name, None, self.table.version, 0, 0, 0, **passed)
-        self.metastore.reserve_columns(self.table.table_id, pa.schema(list(found.types.items())))
+        columns = pa.schema(list(found.types.items()))
+        self.metastore.reserve_columns(self.table.table_id, columns)
         attempt = self._open(CommitKind.REGISTER)
         with self._given_up_on_error(attempt), Heartbeat(self.metastore, self.commit_id, attempt, self.lease):
+            self.metastore.reserve_columns(self.table.table_id, columns)
             splits = self._describe(found.files, attempt, on_file)
             published = self._publish(splits, attempt, list(found.types), passed)
         size = sum(split.size_bytes for split in splits)

@@ -83,14 +83,23 @@ class Ingest:
         The arrival time that the first attempt noted counts for every later one, so that a replay decides alike.
         """
         written = self.check(schema)
-        columns = self.metastore.reserve_columns(self.table.table_id, written)
+        self.metastore.reserve_columns(self.table.table_id, written)
         noted = {"arrived_at": self.rule.arrived_at} | ({} if self.batch is None else self.batch.to_dict())
         commit = self.metastore.open_commit(
             self.table.table_id, CommitKind.INGEST, commit_id=self.commit_id, lease=self.lease, summary=noted
         )
         arrived_at = int(commit.summary.get("arrived_at", self.rule.arrived_at))
+        columns = self._reserved(written, commit.attempt)
         task = self._task(commit.attempt, columns, replace(self.rule, arrived_at=arrived_at))
         return Opened(commit, task)
+
+    def _reserved(self, written: pa.Schema, attempt: int) -> dict[str, TableColumn]:
+        """Return the columns as the table has them, which nobody can change any more while the commit is open."""
+        try:
+            return self.metastore.reserve_columns(self.table.table_id, written)
+        except BaseException:
+            self.give_up(attempt)
+            raise
 
     def check(self, schema: pa.Schema) -> pa.Schema:
         """Refuse rows that cannot be points of the table; return the columns that its splits will have."""

@@ -15,8 +15,8 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, func, insert, sel
 from windrow.errors import AlreadyExists, InvalidInput, NotFound
 from windrow.metastore.database import Database
 from windrow.metastore.guards import check_id
-from windrow.metastore.records import MOST_ATTRIBUTES, TableColumn, TableRecord, table_of
-from windrow.metastore.schema import attributes, columns, tables
+from windrow.metastore.records import MOST_ATTRIBUTES, CommitState, TableColumn, TableRecord, table_of
+from windrow.metastore.schema import attributes, columns, commits, tables
 from windrow.model.ids import check_name
 from windrow.model.settings import TableSettings
 from windrow.model.widening import plain, widened
@@ -79,13 +79,18 @@ class Catalog:
         """Give every column of a batch its field id and the type that the table has for it, before files are written.
 
         A column becomes part of the table only when a commit that names it is published. A column that exists widens
-        where the new type asks for it; a type that cannot join the table's is refused.
+        where the new type asks for it; a type that cannot join the table's is refused. What a run reserved that failed
+        binds nobody: while no commit is open, a column that was never published takes any type. Whoever reserves
+        before opening a commit reserves once more after it.
         """
         with self.database.writing() as connection:
             key = self.table_key(connection, table_id)
             epoch = self.held(connection, key).schema_epoch
-            known = {row.name: _column(row) for row in connection.execute(_columns_of(key, epoch))}
-            wanted = _joined(schema, known)
+            reserved = connection.execute(_columns_of(key, epoch)).all()
+            known = {row.name: _column(row) for row in reserved}
+            unseen = {row.name for row in reserved if row.since_version is None}
+            free = set() if not unseen or self._is_being_written(connection, key) else unseen
+            wanted = _joined(schema, known, free)
             new = [column for column in wanted.values() if column.name not in known]
             if new:
                 place = {"table_key": key, "schema_epoch": epoch}
@@ -95,6 +100,12 @@ class Catalog:
                 if column.name in known and column != known[column.name]:
                     _widen(connection, key, epoch, column)
             return wanted
+
+    def _is_being_written(self, connection: Connection, key: int) -> bool:
+        """Whether a commit of the table may still be published."""
+        live = (commits.c.state == CommitState.OPEN, commits.c.lease_expires_at > self.database.now(connection))
+        found = select(commits.c.commit_id).where(commits.c.table_key == key, *live).limit(1)
+        return connection.execute(found).first() is not None
 
     def columns(self, table_id: str, version: int | None = None) -> tuple[TableColumn, ...]:
         """Return the columns that published splits hold at a version (the newest by default), by field id."""
@@ -173,8 +184,11 @@ def _columns_of(key: int, epoch: int) -> Select[Any]:
     return select(columns).where(*mine).order_by(columns.c.field_id)
 
 
-def _joined(schema: pa.Schema, known: Mapping[str, TableColumn]) -> dict[str, TableColumn]:
-    """Return the columns of a batch as the table will have them; all conflicts are named at once."""
+def _joined(schema: pa.Schema, known: Mapping[str, TableColumn], free: Collection[str]) -> dict[str, TableColumn]:
+    """Return the columns of a batch as the table will have them; all conflicts are named at once.
+
+    The type of a column that is `free` may change.
+    """
     name, count = Counter(schema.names).most_common(1)[0] if schema.names else ("", 0)
     if count > 1:
         raise InvalidInput(f"column {name!r} is in the data {count} times; give every column a name of its own")
@@ -183,6 +197,8 @@ def _joined(schema: pa.Schema, known: Mapping[str, TableColumn]) -> dict[str, Ta
     for field in schema:
         old = known.get(field.name)
         both = plain(field.type) if old is None else widened(old.type, field.type)
+        if both is None and field.name in free:
+            both = plain(field.type)
         if both is None:
             problems.append(
                 f"column {field.name!r} is {known[field.name].type} in the table and {field.type} in the data"

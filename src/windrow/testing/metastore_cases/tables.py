@@ -139,6 +139,7 @@ class ColumnCases:
     def test_another_type_is_refused(self, metastore: Metastore) -> None:
         a_table(metastore)
         metastore.reserve_columns(TABLE, BATCH)
+        add(metastore, "c1", columns=BATCH.names)
         other = pa.schema([("new", pa.string()), ("value", pa.int64())])
         with pytest.raises(InvalidInput, match="'value' is double in the table and int64 in the data"):
             metastore.reserve_columns(TABLE, other)
@@ -161,9 +162,24 @@ class ColumnCases:
     def test_every_conflict_of_a_batch_is_named(self, metastore: Metastore) -> None:
         a_table(metastore)
         metastore.reserve_columns(TABLE, BATCH)
+        add(metastore, "c1", columns=BATCH.names)
         other = pa.schema([("host", pa.int64()), ("value", pa.string())])
         with pytest.raises(InvalidInput, match="'host' is string in the table .*; column 'value' is double"):
             metastore.reserve_columns(TABLE, other)
+
+    def test_what_a_failed_run_reserved_binds_nobody(self, metastore: Metastore) -> None:
+        a_table(metastore)
+        first = metastore.reserve_columns(TABLE, BATCH)
+        begin(metastore, "c1")
+        other = pa.schema([("host", pa.int64())])
+        with pytest.raises(InvalidInput, match="'host' is string in the table and int64 in the data"):
+            metastore.reserve_columns(TABLE, other)
+        metastore.abort("c1")
+        again = metastore.reserve_columns(TABLE, other)
+        assert (again["host"].type, again["host"].field_id) == (pa.int64(), first["host"].field_id)
+        add(metastore, "c2", columns=other.names)
+        with pytest.raises(InvalidInput, match="'host' is int64 in the table and string in the data"):
+            metastore.reserve_columns(TABLE, BATCH)
 
     def test_a_column_is_in_a_batch_once(self, metastore: Metastore) -> None:
         a_table(metastore)
