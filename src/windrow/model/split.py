@@ -17,7 +17,6 @@ __all__ = [
     "SidecarLocation",
     "SplitMetadata",
     "dead_letter_key",
-    "is_dead_letter",
     "sidecar_key",
     "split_key",
 ]
@@ -187,14 +186,6 @@ def sidecar_key(key: str) -> str:
     return f"{folder}{slash}_{name.removesuffix('.parquet')}.pm"
 
 
-_DEAD_LETTERS = "_dead_letter"
-
-
 def dead_letter_key(table: str, name: str) -> str:
     """Return where a file of rows that an ingest dropped lies, relative to the lake."""
-    return f"{table}/{_DEAD_LETTERS}/{name}.parquet"
-
-
-def is_dead_letter(key: str) -> bool:
-    """Say whether a key is that of a file of dropped rows."""
-    return f"/{_DEAD_LETTERS}/" in key
+    return f"{table}/_dead_letter/{name}.parquet"
