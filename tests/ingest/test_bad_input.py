@@ -7,7 +7,9 @@ import itertools
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -21,6 +23,8 @@ import pytest
 import windrow
 from windrow.errors import Damaged, InvalidInput, MetastoreError, NotFound, StorageError
 from windrow.ingest.files import FilePart, find_files, read_part
+from windrow.ingest.settings import IngestSettings
+from windrow.ingest.sources import FilesSource, source_of
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 SORT = "metric_name|host|timestamp/V2"
@@ -147,6 +151,26 @@ class TestFiles:
             list(read_part(FilePart(file, file.size)))
 
 
+@dataclass(frozen=True)
+class Disturbed:
+    """Files as a source, to which something happens when the first batch of a task was read."""
+
+    files: FilesSource
+    disturb: Callable[[], None]
+
+    @property
+    def schema(self):
+        return self.files.schema
+
+    def run(self, work, on_report):
+        def meddled(batches):
+            for batch in batches:
+                yield batch
+                self.disturb()
+
+        return self.files.run(lambda batches, number: work(meddled(batches), number), on_report)
+
+
 class TestFilesInMidRead:
     @pytest.fixture
     def files(self, tmp_path):
@@ -155,17 +179,21 @@ class TestFilesInMidRead:
             pq.write_table(points(), tmp_path / f"{number:02}.parquet")
         return sorted(tmp_path.glob("*.parquet"))
 
+    def ingest(self, metrics, files, disturb):
+        run = IngestSettings().ingest(metrics.context, metrics.name)
+        return run.run(Disturbed(source_of([str(path) for path in files]), disturb))
+
     def test_a_file_that_vanishes_while_others_are_read_leaves_the_table_as_it_was(self, lake, metrics, files):
         metrics.ingest(points(1))
         with pytest.raises(NotFound, match=r"11\.parquet: the file is gone"):
-            metrics.ingest(files, on_split=lambda _: files[11].unlink(missing_ok=True))
+            self.ingest(metrics, files, lambda: files[11].unlink(missing_ok=True))
         assert (metrics.version, count(lake)) == (1, 1)
         assert metrics.inspect.commits()[0].state == "aborted"
 
     def test_a_file_that_is_cut_while_others_are_read_leaves_the_table_as_it_was(self, lake, metrics, files):
         metrics.ingest(points(1))
         with pytest.raises(Damaged, match=r"11\.parquet"):
-            metrics.ingest(files, on_split=lambda _: cut_short(files[11]))
+            self.ingest(metrics, files, lambda: cut_short(files[11]))
         assert (metrics.version, count(lake)) == (1, 1)
 
     def test_a_file_that_is_cut_while_it_is_read_does_not_end_the_process(self, tmp_path):
