@@ -11,10 +11,11 @@ from typing import Any, Self
 
 from sqlalchemy import URL
 
+from windrow.cache import Cache, MemoryCache
 from windrow.errors import ConfigError, NotFound, StorageError
 from windrow.metastore import Metastore, SqlMetastore
 from windrow.model.ids import time_ordered_id
-from windrow.storage import LocalStore, Store, open_store
+from windrow.storage import LocalStore, PatientStore, Store, open_store
 
 __all__ = ["Context"]
 
@@ -42,6 +43,12 @@ class Context:
     new_id: Callable[[], str] = _new_id
     metastore_url: str | None = field(default=None, repr=False)
     """The address of the metastore with its password; None is the one in the lake's own folder."""
+    cache: Cache[bytes] | None = None
+    """For bytes of sidecars and of remote files; None keeps none."""
+    parsed: MemoryCache[Any] | None = None
+    """For parsed sidecars."""
+    reading: Store | None = None
+    """The store as queries read it: one that is far away is asked again when it is slow."""
 
     @classmethod
     def open(
@@ -53,12 +60,13 @@ class Context:
         create: bool = True,
         **parts: Any,
     ) -> Self:
-        """Open the store and the metastore of a lake; `parts` are the clock and the ids, where they are given."""
+        """Open the store and the metastore of a lake; `parts` are clock, ids and caches, where they are given."""
         options = dict(store_options or {})
         store = open_store(url, options=options)
         address = metastore_url or _beside(store, create=create)
         metastore = SqlMetastore(address, create=create)
-        return cls(store.url, store, metastore, options, metastore_url=metastore_url, **parts)
+        reading = store if isinstance(store, LocalStore) else PatientStore(store)
+        return cls(store.url, store, metastore, options, metastore_url=metastore_url, reading=reading, **parts)
 
     def close(self) -> None:
         """Give connections back."""

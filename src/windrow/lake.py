@@ -7,14 +7,21 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from windrow.cache import Cache, CacheSettings, MemoryCache, default_cache
 from windrow.context import Context
-from windrow.engines.duckdb import Answer, DuckDBEngine
+from windrow.engines.duckdb import Answer, DuckDBEngine, Relation
+from windrow.engines.foreign import foreign_relation
 from windrow.inspection import TableRow, tables_as_rows
 from windrow.model.rows import Rows
 from windrow.model.settings import TableSettings
+from windrow.scan.context import ReadContext, ScanContext
+from windrow.scan.files import weight_of
+from windrow.scan.foreign import ForeignFiles
 from windrow.table import Table
 
 __all__ = ["Lake", "connect"]
+
+DEFAULT_CACHE = CacheSettings()
 
 
 class Lake:
@@ -23,6 +30,7 @@ class Lake:
     def __init__(self, context: Context) -> None:
         self.context = context
         self._engine: DuckDBEngine | None = None
+        self._files: ForeignFiles | None = None
 
     @property
     def url(self) -> str:
@@ -49,11 +57,22 @@ class Lake:
         return tables_as_rows(self.context.metastore.tables())
 
     def sql(self, query: str) -> Answer:
-        """Answer a query on DuckDB; the tables of the lake are named as they are."""
+        """Answer a query on DuckDB; tables of the lake are named as they are, other Parquet files by path or address.
+
+        >>> lake.sql("select * from metrics, 's3://bucket/raw/*.parquet' as raw where ...")  # doctest: +SKIP
+        """
         if self._engine is None:
-            self._engine = DuckDBEngine(self.context.store, self.context.store_options)
-        records = self.context.metastore.tables()
-        return self._engine.sql(query, {each.name: Table(self.context, each.name).relation for each in records})
+            store = self.context.reading or self.context.store
+            self._engine = DuckDBEngine(ReadContext(self.url, store, self.context.cache))
+        tables = {each.name: Table(self.context, each.name).relation for each in self.context.metastore.tables()}
+        return self._engine.sql(query, tables, self._foreign)
+
+    def _foreign(self, pattern: str) -> Relation | None:
+        """What the path or address of Parquet files stands for in a query."""
+        if self._files is None:
+            context = ScanContext(self.url, self.context.store, self.context.cache, self.context.parsed)
+            self._files = ForeignFiles(context, self.context.store_options)
+        return foreign_relation(self._files, pattern)
 
     def close(self) -> None:
         """Give connections back."""
@@ -78,13 +97,21 @@ def connect(
     store_options: Mapping[str, str] | None = None,
     now: Callable[[], int] | None = None,
     new_id: Callable[[], str] | None = None,
+    cache: Cache[bytes] | CacheSettings | None = DEFAULT_CACHE,
 ) -> Lake:
     """Open a lake, or make an empty one.
 
     A local folder keeps its metastore in `windrow.db`, unless `metastore` names another database. A bucket needs one:
     `connect("s3://bucket/lake", metastore="postgresql://...")`. With `create=False` a lake that is not there is
-    NotFound. `store_options` are those of `windrow.storage.open_store`.
+    NotFound. `store_options` are those of `windrow.storage.open_store`. `cache` says how much may be kept in memory and
+    on disk, or is a cache of your own for bytes; with None nothing is kept.
     """
-    given = {"now": now, "new_id": new_id}
+    settings = cache if isinstance(cache, CacheSettings) else DEFAULT_CACHE
+    given = {
+        "now": now,
+        "new_id": new_id,
+        "cache": default_cache(cache) if isinstance(cache, CacheSettings) else cache,
+        "parsed": None if cache is None else MemoryCache(settings.parsed_bytes, weigh=weight_of, name="parsed"),
+    }
     parts = {name: part for name, part in given.items() if part is not None}
     return Lake(Context.open(str(url), metastore, store_options, create=create, **parts))

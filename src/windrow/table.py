@@ -18,6 +18,8 @@ from windrow.metastore import TableRecord
 from windrow.model.scope import DEFAULT_SOURCE
 from windrow.model.settings import TableSettings
 from windrow.model.split import SplitMetadata
+from windrow.scan.context import ScanContext
+from windrow.scan.tables import plan_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -220,7 +222,7 @@ class Table:
         return {column.name: column.type for column in columns}
 
     def relation(self) -> Relation:
-        """Return what the table's name stands for in a query: its columns and the files that hold its rows."""
+        """Return what the table's name stands for in a query: its columns, and how to plan a scan of it."""
         import pyarrow as pa
 
         from windrow.ingest.foreign import check_unchanged
@@ -229,14 +231,22 @@ class Table:
         columns = self.context.metastore.columns(record.table_id, version)
         if not columns:
             raise InvalidInput(f"table {self.name!r} has no columns yet; ingest something first")
-        pages = self.context.metastore.splits(record.table_id, version)
-        splits = [split for page in pages for split in page]
-        for split in splits:
-            if split.window is None:
-                check_unchanged(split, self.name)
-        keys = [split.key for split in splits]
         attributes = dict.fromkeys(self.context.metastore.attributes(record.table_id, version), RESIDUAL)
-        return Relation(pa.schema([(column.name, column.type) for column in columns]), keys, attributes)
+        context, metastore = self._scan_context(), self.context.metastore
+
+        def check(split: SplitMetadata) -> None:
+            check_unchanged(split, self.name)
+
+        return Relation(
+            pa.schema([(column.name, column.type) for column in columns]),
+            lambda question: plan_table(context, metastore, record, version, question, check=check),
+            attributes,
+        )
+
+    def _scan_context(self) -> ScanContext:
+        store = self.context.reading or self.context.store
+        context = self.context
+        return ScanContext(context.url, store, context.cache, context.parsed, context.store_options)
 
 
 def _texts(paths: str | Path | Sequence[str | Path]) -> list[str]:

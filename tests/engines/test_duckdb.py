@@ -8,6 +8,9 @@ import pytest
 
 from windrow.engines.duckdb import DuckDBEngine, Relation
 from windrow.errors import InvalidInput, NotFound
+from windrow.scan.context import ReadContext, ScanContext
+from windrow.scan.files import DataFile
+from windrow.scan.plan import plan_files
 from windrow.storage import LocalStore, open_store
 
 COLUMNS = pa.schema([("host", pa.string()), ("value", pa.float64())])
@@ -34,13 +37,20 @@ def ask(store):
     def never():
         pytest.fail("a table that the query does not name is not looked at")
 
+    def relation(columns, keys):
+        files = [DataFile(store, key, store.head(key).identity) for key in keys]
+        context = ScanContext("lake", store)
+        return Relation(
+            columns, lambda asked: plan_files(context, files, predicate=asked.predicate, columns=asked.columns)
+        )
+
     tables = {
-        "metrics": lambda: Relation(COLUMNS, keys),
-        "empty": lambda: Relation(COLUMNS, []),
-        "vacant": lambda: Relation(pa.schema([("x", pa.int8())]), []),
+        "metrics": lambda: relation(COLUMNS, keys),
+        "empty": lambda: relation(COLUMNS, []),
+        "vacant": lambda: relation(pa.schema([("x", pa.int8())]), []),
         "other": never,
     }
-    engine = DuckDBEngine(store)
+    engine = DuckDBEngine(ReadContext("lake", store))
     yield lambda query: engine.sql(query, tables).to_dict()
     engine.close()
 

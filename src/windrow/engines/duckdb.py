@@ -1,4 +1,4 @@
-"""SQL on DuckDB: every table of the lake that a query names becomes a view over its visible splits."""
+"""SQL on DuckDB: every table and file that a query names becomes a view over one virtual Parquet file."""
 
 from __future__ import annotations
 
@@ -6,28 +6,48 @@ import itertools
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from windrow.errors import InvalidInput, NotFound
-from windrow.storage import LocalStore, Store, is_foreign, local_path, reach
+from windrow.engines.filesystem import VirtualFileSystem
+from windrow.errors import InvalidInput, NotFound, Replaced
+from windrow.model.predicate import Predicate
+from windrow.scan.context import ReadContext
+from windrow.scan.naming import Naming, Question
+from windrow.scan.plan import ScanPlan
+from windrow.scan.reading import VirtualReader
+from windrow.scan.references import needed_rows
+from windrow.scan.virtual import VirtualFile
 
 __all__ = ["Answer", "DuckDBEngine", "Relation"]
+
+_ATTEMPTS = 3
+"""A query over files that are replaced while it runs is planned anew, but not for ever."""
 
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """What a name in a query stands for: the columns of a table and the keys of its visible splits."""
+    """What a name in a query stands for: columns, and a plan of what has to be read for a question."""
 
     columns: pa.Schema
-    keys: Sequence[str]
+    plan: Callable[[Question], ScanPlan]
     attributes: Mapping[str, str] = field(default_factory=dict)
     """Names that rows may keep in a column of maps instead of one of their own, and the name of that column."""
+    forget: Callable[[], None] = lambda: None
+    """Called when a file turned out to be replaced, before everything is planned anew."""
+
+    def narrowed(self, naming: Naming) -> Relation:
+        """The same with those columns alone that a query can mean."""
+        attributes = {name: place for name, place in self.attributes.items() if naming.means(name)}
+        named = [name for name in self.columns.names if naming.means(name) or name in attributes.values()]
+        # Rows without any column could not be counted.
+        chosen = named or self.columns.names[:1]
+        return replace(self, columns=pa.schema([self.columns.field(name) for name in chosen]), attributes=attributes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,67 +73,139 @@ class Answer:
 
 
 class DuckDBEngine:
-    """A kept connection; queries run one at a time. `options` open the stores of files outside of the lake."""
+    """A kept connection; queries run one at a time."""
 
-    def __init__(self, store: Store, options: Mapping[str, str] | None = None) -> None:
-        self._store = store
-        self._options = options
+    def __init__(self, context: ReadContext) -> None:
+        self._context = context
         self._lock = threading.Lock()
+        self._files = VirtualFileSystem()
         self._connection = duckdb.connect(":memory:")
-        self._connection.execute("SET TimeZone = 'UTC'")
+        self._connection.execute("SET GLOBAL TimeZone = 'UTC'")
+        # What is worth keeping of our files is in our own cache.
+        self._connection.execute("SET enable_external_file_cache = false")
+        self._connection.register_filesystem(self._files)
 
-    def sql(self, query: str, tables: Mapping[str, Callable[[], Relation]]) -> Answer:
-        """Answer one query; every table of which the name is a word of the query can be named in it."""
+    def sql(
+        self,
+        query: str,
+        tables: Mapping[str, Callable[[], Relation]],
+        files: Callable[[str], Relation | None] = lambda _: None,
+    ) -> Answer:
+        """Answer one query; every table of which the name is a word of the query can be named in it.
+
+        `files` says what the path or address of Parquet files stands for; None leaves them to DuckDB.
+        """
+        naming = Naming.of(query)
         words = {word.lower() for word in re.findall(r"\w+", query)}
-        with self._lock, self._connection.cursor() as cursor:
-            for name, relation in tables.items():
-                if name.lower() in words:
-                    self._bind(cursor, name, relation())
+        named = {name: relation for name, relation in tables.items() if name.lower() in words}
+        for attempt in range(1, _ATTEMPTS + 1):
+            relations = {name: relation() for name, relation in named.items()}
+            relations |= {path: found for path in naming.files if (found := files(path)) is not None}
             try:
-                result = cursor.sql(query)
-                if result is None:
-                    raise InvalidInput("the query is empty; write a select")
-                return Answer(_named_apart(result.to_arrow_table()))
-            except duckdb.CatalogException as error:
-                known = ", ".join(tables) or "none yet"
-                raise NotFound(f"the query names what is not there: {error} Tables of the lake: {known}") from error
-            except duckdb.Error as error:
-                raise InvalidInput(f"the query failed: {error}") from error
+                narrow = {name: relation.narrowed(naming) for name, relation in relations.items()}
+                return self._answer(query, narrow, tables)
+            except Replaced:
+                if attempt == _ATTEMPTS:
+                    raise
+                for relation in relations.values():
+                    relation.forget()
+        raise AssertionError("unreachable")
 
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
 
-    def _bind(self, cursor: duckdb.DuckDBPyConnection, name: str, relation: Relation) -> None:
-        paths = [self._path(key) for key in relation.keys]
-        if paths and None not in paths:
-            files = ", ".join(_quoted(str(path)) for path in paths)
-            rows = f"read_parquet([{files}], union_by_name = true, hive_partitioning = false)"
+    def _answer(self, query: str, relations: Mapping[str, Relation], tables: Mapping[str, object]) -> Answer:
+        readers: list[VirtualReader] = []
+        with self._lock, self._connection.cursor() as cursor, ExitStack() as stack:
+            try:
+                needed = _needed(cursor, query, relations)
+                for name, relation in relations.items():
+                    readers += self._bind(cursor, stack, name, relation, needed.get(name))
+                result = cursor.sql(query)
+                if result is None:
+                    raise InvalidInput("the query is empty; write a select")
+                table = _named_apart(result.to_arrow_table())
+            except duckdb.Error as error:
+                failure = next((reader.failure for reader in readers if reader.failure is not None), None)
+                raise (failure or _refusal(error, tables)) from error
+            for reader in readers:
+                reader.finish()
+            return Answer(table)
+
+    def _bind(
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        stack: ExitStack,
+        name: str,
+        relation: Relation,
+        needed: Predicate | None,
+    ) -> list[VirtualReader]:
+        """Make a view of a relation's name, over virtual files that are served until the stack is closed."""
+        plan = relation.plan(Question(tuple(relation.columns.names), needed))
+        readers = [stack.enter_context(VirtualReader(each, self._context)) for each in plan.virtual]
+        paths = [
+            stack.enter_context(self._files.serving(each.name, reader))
+            for each, reader in zip(plan.virtual, readers, strict=True)
+        ]
+        found = _found_columns(plan.virtual)
+        if paths:
+            files = f"read_parquet([{', '.join(map(_quoted, paths))}], union_by_name = {len(paths) > 1})"
+            rows = f"(SELECT {_typed(cursor, relation.columns, found)} FROM {files})"
         else:
-            rows = f"windrow_{name}"
-            cursor.register(rows, self._fetched(relation))
+            rows = _name(f"windrow {name}")
+            cursor.register(f"windrow {name}", relation.columns.empty_table())
         columns = ", ".join(_expressions(relation))
-        cursor.execute(f'CREATE OR REPLACE TEMP VIEW "{name}" AS SELECT {columns} FROM {rows}')
-
-    def _path(self, key: str) -> Path | None:
-        """Return where DuckDB finds a file by itself."""
-        if is_foreign(key):
-            return local_path(key)
-        return self._store.path(key) if isinstance(self._store, LocalStore) else None
-
-    def _fetched(self, relation: Relation) -> pa.Table:
-        """Read splits that DuckDB cannot reach by a path, if there are any."""
-        places = [reach(self._store, key, self._options) for key in relation.keys]
-        parts = [pq.read_table(pa.BufferReader(store.get(key))) for store, key in places]
-        schema = relation.columns
-        return pa.concat_tables([schema.empty_table(), *(_with_columns(part, schema) for part in parts)])
+        cursor.execute(f"CREATE OR REPLACE TEMP VIEW {_name(name)} AS SELECT {columns} FROM {rows}")
+        return readers
 
 
-def _with_columns(part: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return the rows of a file with the columns and types of the table, which may be wider."""
-    nulls = pa.nulls(part.num_rows)
-    columns = [part[each.name] if each.name in part.column_names else nulls for each in schema]
-    return pa.table([column.cast(each.type) for column, each in zip(columns, schema, strict=True)], schema=schema)
+def _needed(
+    cursor: duckdb.DuckDBPyConnection, query: str, relations: Mapping[str, Relation]
+) -> dict[str, Predicate | None]:
+    """Which rows of each relation can matter; nothing is known of names that rows may keep in a map."""
+
+    def constant(expression: Any) -> Any:
+        try:
+            row = cursor.execute(f"SELECT {expression.sql('duckdb')}").fetchone()
+        except duckdb.Error as error:
+            raise InvalidInput(f"{expression.sql('duckdb')} has no value") from error
+        return None if row is None else row[0]
+
+    schemas = {
+        name: pa.schema([column for column in relation.columns if column.name not in relation.attributes])
+        for name, relation in relations.items()
+    }
+    return needed_rows(query, schemas, constant)
+
+
+def _found_columns(virtual: Sequence[VirtualFile]) -> dict[str, set[pa.DataType]]:
+    """The columns that virtual files have, and their types there."""
+    found: dict[str, set[pa.DataType]] = {}
+    for each in virtual:
+        for column in pq.read_schema(pa.BufferReader(each.footer)):
+            found.setdefault(column.name, set()).add(column.type)
+    return found
+
+
+def _typed(cursor: duckdb.DuckDBPyConnection, columns: pa.Schema, found: Mapping[str, set[pa.DataType]]) -> str:
+    """Each column with the type that it has in the table; files may have a narrower one, or lack it."""
+    if all(found.get(column.name) == {column.type} for column in columns):
+        return ", ".join(_name(column.name) for column in columns)
+    types = cursor.from_arrow(columns.empty_table()).types
+    return ", ".join(
+        _name(column.name)
+        if found.get(column.name) == {column.type}
+        else f"CAST({_name(column.name) if column.name in found else 'NULL'} AS {kind}) AS {_name(column.name)}"
+        for column, kind in zip(columns, types, strict=True)
+    )
+
+
+def _refusal(error: duckdb.Error, tables: Mapping[str, object]) -> NotFound | InvalidInput:
+    if isinstance(error, duckdb.CatalogException):
+        known = ", ".join(tables) or "none yet"
+        return NotFound(f"the query names what is not there: {error} Tables of the lake: {known}")
+    return InvalidInput(f"the query failed: {error}")
 
 
 def _expressions(relation: Relation) -> Iterator[str]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
+from numpy.typing import NDArray
 
 from windrow.errors import Damaged, Incompatible, InvalidInput
 from windrow.kernels import rules as r
@@ -31,10 +32,12 @@ __all__ = [
     "VirtualRowGroup",
     "VirtualSchema",
     "leaf_positions",
+    "misleading_flags",
     "null_chunk",
     "null_record",
     "page_run",
     "place_row_groups",
+    "shifted",
 ]
 
 FIRST_ADDRESS = len(MAGIC)
@@ -166,8 +169,8 @@ def place_row_groups(
     placed = np.zeros((len(chosen), len(positions)), c.FOOTER_CHUNK)
     there = [index for index, position in enumerate(positions) if position >= 0]
     found = footer.chunks[np.ix_(chosen, [positions[index] for index in there])]
-    found["flags"] &= ~np.uint32(_misleading(footer, schema))
-    placed[:, there] = _shifted(found, base)
+    found["flags"] &= ~np.uint32(misleading_flags(footer, schema))
+    placed[:, there] = shifted(found, base)
     counts = footer.row_group_rows[chosen].tolist()
     for leaf in missing:
         for chunks, rows in zip(placed, counts, strict=True):
@@ -175,7 +178,7 @@ def place_row_groups(
     return [VirtualRowGroup(rows, chunks, footer.metadata) for chunks, rows in zip(placed, counts, strict=True)]
 
 
-def _misleading(footer: ParquetFooter, schema: VirtualSchema) -> int:
+def misleading_flags(footer: ParquetFooter, schema: VirtualSchema) -> int:
     """The flags of bounds that readers judge by what the file says of itself, and would misjudge by what we say."""
     misleading = 0
     if footer.created_by != schema.created_by:
@@ -185,8 +188,8 @@ def _misleading(footer: ParquetFooter, schema: VirtualSchema) -> int:
     return misleading
 
 
-def _shifted(chunks: Records, base: int) -> Records:
-    """Chunks of a file with their offsets as addresses."""
+def shifted(chunks: Records, base: int | NDArray[np.int64]) -> Records:
+    """Chunks of a file with their offsets as addresses; of several files where `base` is an array."""
     if (chunks["flags"] & c.HAS_FILE_PATH).any():
         raise Incompatible("the file has its pages in another file; rewrite it into one")
     starts = c.chunk_starts(chunks)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from windrow.model.predicate import Literal, Predicate, columns_of
+from windrow.model.predicate import Comparison, In, Literal, Op, Predicate, columns_of
 from windrow.model.rows import Rows
 from windrow.parquet.schema import LogicalType, PhysicalType
 from windrow.pruning import types
@@ -22,7 +22,7 @@ from windrow.pruning.bounds import Bounds, Mask
 from windrow.pruning.encoding import cells_of, stored_values
 from windrow.pruning.keys import KeyBounds, key_bounds, tied, tightened
 from windrow.pruning.pruner import Pruner, compile_predicate
-from windrow.pruning.selection import literals_of, value_tests
+from windrow.pruning.selection import ValueTest, literals_of, value_tests
 from windrow.pruning.types import ColumnType, Family
 from windrow.sidecar import layout
 from windrow.sidecar.columns import NUMBERS, Bound
@@ -87,6 +87,8 @@ class SidecarPruner:
         for test in value_tests(predicate):
             self._literals[test.column] += literals_of(test)
         self._compiled: dict[tuple[ColumnType | None, ...], Pruner] = {}
+        self.point_columns = frozenset(test.column for test in value_tests(predicate) if _names_points(test))
+        """Columns of which single values are asked for, so that a bloom filter can help."""
 
     def prune(self, sidecar: Sidecar, read: Read | None = None) -> Mask:
         """The row groups that can hold a matching row; `read` gives bloom filters that are not in the sidecar."""
@@ -129,6 +131,10 @@ def prune(sidecar: Sidecar, predicate: Predicate, read: Read | None = None) -> M
 def prune_granules(sidecar: Sidecar, predicate: Predicate, kept: Mask) -> list[Granules]:
     """What is left of each row group of one sidecar that was kept."""
     return SidecarPruner(predicate).prune_granules(sidecar, kept)
+
+
+def _names_points(test: ValueTest) -> bool:
+    return isinstance(test, In) or (isinstance(test, Comparison) and test.op is Op.EQUAL)
 
 
 class _Column(NamedTuple):

@@ -4,7 +4,7 @@
 """
 
 from windrow.storage.counting import CountingStore, Counts
-from windrow.storage.keys import check_key
+from windrow.storage.keys import check_key, uri_of
 from windrow.storage.local import LocalStore
 from windrow.storage.opening import address_of, open_store
 from windrow.storage.patient import PatientStore
@@ -37,5 +37,6 @@ __all__ = [
     "open_store",
     "reach",
     "reach_foreign",
+    "uri_of",
     "url_of",
 ]

@@ -10,7 +10,7 @@ import re
 
 from windrow.errors import InvalidInput
 
-__all__ = ["RESERVED", "check_key", "check_prefix", "key_problem"]
+__all__ = ["RESERVED", "check_key", "check_prefix", "key_problem", "uri_of"]
 
 RESERVED = ".windrow-"
 """How the names of files start that a store is still writing; no segment of a key may."""
@@ -21,6 +21,15 @@ _MOST_SEGMENT_BYTES = 255
 
 # Control characters, the backslash, and surrogates, which no encoding can write.
 _FORBIDDEN = re.compile(r"[\x00-\x1f\x7f-\x9f\\\ud800-\udfff]")
+
+
+def uri_of(url: str, key: str) -> str:
+    """The address of an object in the store at a URL.
+
+    >>> uri_of("s3://bucket/lake", "a.parquet")
+    's3://bucket/lake/a.parquet'
+    """
+    return f"{url}{key}" if url.endswith("/") else f"{url}/{key}"
 
 
 def check_key(key: str) -> str:

@@ -24,7 +24,7 @@ from windrow.storage.kinds import LOCAL_GAP
 from windrow.storage.protocol import ByteRange, BytesLike, Identity, ObjectInfo, Pieces
 from windrow.storage.ranges import Fetch, check_identity, check_suffix, read_ranges, too_short
 
-__all__ = ["LocalStore"]
+__all__ = ["LocalStore", "OpenedFile"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -151,8 +151,19 @@ class LocalStore:
     def _name(self, key: str) -> str:
         return str(self._root / key)
 
+    def open(self, key: str, *, expect: Identity | None = None) -> OpenedFile:
+        """Open a file for many reads; it stays the one that it is now, whatever its name stands for later."""
+        return OpenedFile(*self._open(key), key, self._name(key), expect)
+
     @contextmanager
     def _opened(self, key: str) -> Iterator[tuple[int, os.stat_result]]:
+        file, status = self._open(key)
+        try:
+            yield file, status
+        finally:
+            os.close(file)
+
+    def _open(self, key: str) -> tuple[int, os.stat_result]:
         path = self.path(key)
         try:
             # Without O_NONBLOCK, opening a named pipe would wait for its writer.
@@ -161,13 +172,11 @@ class LocalStore:
             raise missing(str(path)) from error
         except OSError as error:
             raise disk_failure(error, str(path)) from error
-        try:
-            status = os.fstat(file)
-            if not stat.S_ISREG(status.st_mode):
-                raise missing(str(path))
-            yield file, status
-        finally:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode):
             os.close(file)
+            raise missing(str(path))
+        return file, status
 
     def _write(self, key: str, data: BytesLike, publish: Callable[[Path, Path], None]) -> ObjectInfo:
         path = self.path(key)
@@ -219,6 +228,31 @@ class LocalStore:
         except OSError as error:
             raise disk_failure(error, str(path)) from error
         return sorted(found, key=lambda item: item[0])
+
+
+class OpenedFile:
+    """A file of a local store that is open for reading; many threads may read at once."""
+
+    __slots__ = ("_expect", "_file", "_key", "_name", "_size")
+
+    def __init__(self, file: int, status: os.stat_result, key: str, name: str, expect: Identity | None) -> None:
+        self._file = file
+        self._key = key
+        self._name = name
+        self._expect = expect
+        self._size = status.st_size
+        check_identity(name, expect, _info(key, status))
+
+    def __del__(self) -> None:
+        os.close(self._file)
+
+    def read_at(self, offset: int, length: int) -> bytes:
+        """Exactly so many bytes, or an error."""
+        return _read(self._file, ByteRange(offset, length), self._size, self._name)
+
+    def check(self) -> None:
+        """Refuse a file that was written to since it was opened."""
+        check_identity(self._name, self._expect, _info(self._key, os.fstat(self._file)))
 
 
 def _is_listed(entry: os.DirEntry[str]) -> bool:

@@ -1,0 +1,116 @@
+"""What an application gives to a scan and to the reads that follow it: a store, and a cache if it wants one.
+
+    scan = ScanContextBuilder("./lake").with_cache(cache).build()
+    read = ReadContextBuilder("./lake").with_cache(cache).build()
+
+Without a cache nothing is cached; a builder that is given None is as one that was given nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from windrow.cache import Cache, MemoryCache
+from windrow.errors import InvalidInput
+from windrow.storage import Store, open_store
+
+__all__ = ["ReadContext", "ReadContextBuilder", "ScanContext", "ScanContextBuilder"]
+
+_GIB = 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class ScanContext:
+    """What planning a scan needs."""
+
+    path: str
+    """The lake, the table or the folder."""
+    store: Store
+    cache: Cache[bytes] | None = None
+    """For footers, page indexes and sidecars as bytes."""
+    parsed: MemoryCache[Any] | None = None
+    """For what was parsed from them."""
+    store_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """For the stores of files that are registered in a table and not in the lake."""
+    threads: int = field(default_factory=lambda: os.cpu_count() or 1)
+    """How many threads the reader has: plans give each of them something to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadContext:
+    """What reading bytes of data files needs."""
+
+    path: str
+    store: Store
+    cache: Cache[bytes] | None = None
+    """For footers, and for ranges of remote files."""
+    parallel: int = 8
+    """How many requests run at once."""
+    in_flight: int = _GIB
+    """How many bytes may have been fetched and not yet read."""
+
+    def __post_init__(self) -> None:
+        if self.parallel < 1 or self.in_flight < 1:
+            raise InvalidInput(
+                f"read of {self.path}: {self.parallel} requests at once, {self.in_flight} bytes in flight; "
+                "give at least 1 of each"
+            )
+
+
+class ScanContextBuilder:
+    """Puts a `ScanContext` together."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._store: Store | None = None
+        self._given: dict[str, Any] = {}
+
+    def with_store(self, store: Store) -> Self:
+        """Read through this store instead of the one that the path names."""
+        self._store = store
+        return self
+
+    def with_cache(self, cache: Cache[bytes] | None) -> Self:
+        """Use this cache for bytes; None leaves caching off."""
+        self._given["cache"] = cache
+        return self
+
+    def with_parsed(self, parsed: MemoryCache[Any] | None) -> Self:
+        """Use this cache for parsed sidecars and footers; None leaves it off."""
+        self._given["parsed"] = parsed
+        return self
+
+    def build(self) -> ScanContext:
+        """The context."""
+        return ScanContext(self._path, self._store or open_store(self._path), **self._given)
+
+
+class ReadContextBuilder:
+    """Puts a `ReadContext` together."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._store: Store | None = None
+        self._given: dict[str, Any] = {}
+
+    def with_store(self, store: Store) -> Self:
+        """Read through this store instead of the one that the path names."""
+        self._store = store
+        return self
+
+    def with_cache(self, cache: Cache[bytes] | None) -> Self:
+        """Use this cache for bytes; None leaves caching off."""
+        self._given["cache"] = cache
+        return self
+
+    def with_limits(self, *, parallel: int, in_flight: int) -> Self:
+        """Bound the requests that run at once and the bytes that were fetched and not yet read."""
+        self._given.update(parallel=parallel, in_flight=in_flight)
+        return self
+
+    def build(self) -> ReadContext:
+        """The context."""
+        return ReadContext(self._path, self._store or open_store(self._path), **self._given)

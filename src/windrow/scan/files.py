@@ -1,0 +1,153 @@
+"""The Parquet files that a scan is about, and their sidecars: read, kept, and made anew where one is lost or wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from windrow.cache import CacheKey, CacheKind
+from windrow.errors import Incompatible
+from windrow.model.split import SidecarLocation, SplitMetadata
+from windrow.scan.context import ScanContext
+from windrow.scan.footers import FIRST_CONTACT
+from windrow.sidecar import Sidecar
+from windrow.sidecar.build import build_sidecar
+from windrow.sidecar.sound import sound_sidecar
+from windrow.storage import (
+    ByteRange,
+    Identity,
+    LocalStore,
+    PatientStore,
+    Store,
+    is_foreign,
+    local_path,
+    reach_foreign,
+    uri_of,
+)
+
+__all__ = ["DataFile", "build_for", "open_sidecars", "split_file"]
+
+_OBJECT_BYTES = 6000
+"""What a parsed sidecar takes besides its bytes: its object, arrays and sections."""
+_PARALLEL = 16
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """One Parquet file."""
+
+    store: Store
+    key: str
+    identity: Identity
+    """What the file must be when it is read; of our own splits, which never change, the size is enough."""
+    sidecar: SidecarLocation | None = None
+    sidecar_store: Store | None = None
+    """Where the sidecar is, if not beside the file."""
+
+    @property
+    def uri(self) -> str:
+        """Where the file is."""
+        return uri_of(self.store.url, self.key)
+
+    @property
+    def is_mutable(self) -> bool:
+        """Whether the file can be replaced by another one of its size."""
+        return self.identity.etag is not None or self.identity.modified is not None
+
+    @property
+    def cache_identity(self) -> str | None:
+        """What stands for the content in keys of caches; None where the address alone does."""
+        return str(self.identity) if self.is_mutable else None
+
+
+def split_file(context: ScanContext, split: SplitMetadata, stores: dict[str, Store]) -> DataFile:
+    """The file of a split; `stores` keeps those that hold registered files, which are outside of the lake."""
+    if not is_foreign(split.key):
+        return DataFile(context.store, split.key, Identity(split.size_bytes), split.sidecar)
+    folder, _, name = split.key.rpartition("/")
+    if folder not in stores:
+        store, _ = reach_foreign(split.key, context.store_options)
+        stores[folder] = store if isinstance(store, LocalStore) else PatientStore(store)
+    name = name if local_path(split.key) is None else str(local_path(split.key)).rpartition("/")[2]
+    return DataFile(stores[folder], name, Identity(split.size_bytes, split.etag), split.sidecar, context.store)
+
+
+def open_sidecars(context: ScanContext, files: Sequence[DataFile]) -> list[Sidecar]:
+    """The sidecars of files, in their order; those that have to be fetched, several at once."""
+    if len(files) < 2 or all(isinstance(file.store, LocalStore) for file in files):
+        return [_open(context, file) for file in files]
+    with ThreadPoolExecutor(min(_PARALLEL, len(files))) as pool:
+        return list(pool.map(lambda file: _open(context, file), files))
+
+
+def weight_of(sidecar: Sidecar) -> int:
+    """The memory that a parsed sidecar takes."""
+    return sidecar.content.size + _OBJECT_BYTES
+
+
+def _open(context: ScanContext, file: DataFile) -> Sidecar:
+    if context.parsed is None:
+        return _load(context, file)
+    key = CacheKey(file.uri, -1, -1, CacheKind.SIDECAR, file.cache_identity)
+    found: Sidecar = context.parsed.get(key, lambda _: _load(context, file))
+    return found
+
+
+def _load(context: ScanContext, file: DataFile) -> Sidecar:
+    """The sidecar that was written with the file; where it is lost or describes another file, one that is made now."""
+    place = file.sidecar
+    if place is None:
+        key = CacheKey(file.uri, -1, -1, CacheKind.SIDECAR, file.cache_identity)
+        data = build_for(file) if context.cache is None else context.cache.get(key, lambda _: build_for(file))
+        return Sidecar.of(data, name=file.uri, verify=False)
+    return sound_sidecar(lambda: _read(context, file, place), _TailReader(file).read, file.identity.size, name=file.uri)
+
+
+def _read(context: ScanContext, file: DataFile, place: SidecarLocation) -> Sidecar:
+    size, store = file.identity.size, file.sidecar_store or file.store
+    if isinstance(store, LocalStore) and not place.offset:
+        return _complete(Sidecar.open(store.path(place.key), parquet_size=size))
+    uri = uri_of(store.url, place.key)
+
+    def fetch(_: CacheKey) -> bytes:
+        [data] = store.get_ranges(place.key, [ByteRange(place.offset, place.length)])
+        return data
+
+    key = CacheKey(uri, place.offset, place.length, CacheKind.SIDECAR)
+    data = fetch(key) if context.cache is None else context.cache.get(key, fetch)
+    return _complete(Sidecar.of(data, name=uri, parquet_size=size))
+
+
+def _complete(sidecar: Sidecar) -> Sidecar:
+    if sidecar.extensions.schema is None:
+        raise Incompatible(f"{sidecar.name}: it has none of the sections that a scan needs; build it with them")
+    return sidecar
+
+
+def build_for(file: DataFile) -> bytes:
+    """A sidecar made from the file itself."""
+    read = _TailReader(file).read
+    return build_sidecar(read, file.identity.size, name=file.uri, etag=file.identity.etag)
+
+
+class _TailReader:
+    """Reads a file; its end, where footer and page indexes are, by one request."""
+
+    def __init__(self, file: DataFile) -> None:
+        self._file = file
+        self._start = max(file.identity.size - FIRST_CONTACT, 0)
+        self._tail = b""
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Bytes of the file."""
+        if offset < self._start:
+            return self._fetch(offset, length)
+        if not self._tail:
+            self._tail = self._fetch(self._start, self._file.identity.size - self._start)
+        return self._tail[offset - self._start : offset - self._start + length]
+
+    def _fetch(self, offset: int, length: int) -> bytes:
+        file = self._file
+        [data] = file.store.get_ranges(file.key, [ByteRange(offset, length)], expect=file.identity)
+        return data

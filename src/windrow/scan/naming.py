@@ -1,0 +1,73 @@
+"""What a query names: columns, and files in place of tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlglot import exp, parse
+from sqlglot.errors import SqlglotError
+
+from windrow.model.predicate import Predicate
+
+__all__ = ["Naming", "Question"]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of one table; None stands for all columns, and for all rows."""
+
+    columns: tuple[str, ...] | None = None
+    predicate: Predicate | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """The names in a query."""
+
+    words: frozenset[str] | None
+    """Every name, in small letters; None when columns can be meant that are not named."""
+    files: tuple[str, ...] = ()
+    """Names in place of tables that are paths or addresses of Parquet files."""
+
+    @classmethod
+    def of(cls, query: str) -> Naming:
+        """The names in a query; of one that cannot be parsed nothing is known."""
+        try:
+            statements = parse(query, read="duckdb")
+        except (SqlglotError, RecursionError):
+            return cls(None)
+        tree: Any = statements[0] if len(statements) == 1 else None
+        if not isinstance(tree, exp.Query):
+            return cls(None)
+        tables = [table.name for table in tree.find_all(exp.Table) if not table.db]
+        files = tuple(dict.fromkeys(name for name in tables if name.endswith(".parquet")))
+        return cls(None if any(map(_means_more, tree.walk())) or _means_rows(tree) else _names(tree), files)
+
+    def means(self, name: str) -> bool:
+        """Whether a column of this name can be meant."""
+        return self.words is None or name.lower() in self.words
+
+
+def _names(tree: Any) -> frozenset[str]:
+    return frozenset(identifier.name.lower() for identifier in tree.find_all(exp.Identifier))
+
+
+def _means_more(node: Any) -> bool:
+    """Whether a part of a query means columns that it does not name."""
+    match node:
+        case exp.Star():
+            return not isinstance(node.parent, exp.Count)
+        case exp.Pivot() | exp.Describe() | exp.Summarize() | exp.Command() | exp.Columns():
+            return True
+        case exp.Join():
+            return bool(node.args.get("method"))  # a natural join
+        case exp.Anonymous():
+            return node.name.lower() == "columns"
+    return False
+
+
+def _means_rows(tree: Any) -> bool:
+    """Whether a source is named where a column could be: that means its rows, with all of their columns."""
+    sources = {table.alias_or_name.lower() for table in tree.find_all(exp.Table)}
+    return any(not column.table and column.name.lower() in sources for column in tree.find_all(exp.Column))

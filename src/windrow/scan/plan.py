@@ -1,0 +1,238 @@
+"""The plan of a scan: a funnel of steps from a version of a table to the bytes that answer a question.
+
+    version -> windows -> splits -> row groups -> granules -> ranges
+
+Each step takes what the one before left, keeps what may hold a row that matches, and counts. Nothing here reads data:
+listings come from the metastore, everything else from sidecars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windrow.model.predicate import Predicate
+from windrow.model.rows import Rows
+from windrow.parquet.footer import ParquetFooter
+from windrow.parquet.placement import VirtualSchema
+from windrow.scan.context import ScanContext
+from windrow.scan.files import DataFile, open_sidecars
+from windrow.scan.schema import column_names, merged_schema, positions_in, schema_of
+from windrow.scan.virtual import Part, Piece, VirtualFile, lay_out
+from windrow.sidecar import Sidecar
+from windrow.sidecar.bundle import Bundle, likeness
+from windrow.sidecar.pruning import Read, SidecarPruner, Step
+from windrow.storage import ByteRange, LocalStore
+
+__all__ = ["ScanPlan", "plan_files"]
+
+
+@dataclass(frozen=True, eq=False)
+class ScanPlan:
+    """Which parts of which files are read, as virtual files, and what each step of planning left.
+
+    There is one virtual file, unless files declare a column in ways that one schema cannot hold.
+    """
+
+    virtual: Sequence[VirtualFile]
+    steps: Rows[Step]
+
+    @cached_property
+    def rows(self) -> int:
+        """Rows that will be looked at."""
+        return sum(each.rows for each in self.virtual)
+
+    @cached_property
+    def bytes(self) -> int:
+        """Bytes of files that a reader of all columns of the plan needs."""
+        return sum(int(each.chunks[:, 1].sum()) for each in self.virtual)
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """A sidecar, or a bundle of like ones, with the files that it describes."""
+
+    sidecar: Sidecar
+    files: NDArray[np.int64]
+    """The number of the file of every row group."""
+    groups: NDArray[np.int64]
+    """The position of every row group in its file."""
+    singles: Sequence[Sidecar]
+    """The sidecar of every file, by the order in which they were bundled."""
+    owners: NDArray[np.int64]
+    """Which of these every row group belongs to."""
+
+
+def plan_files(
+    context: ScanContext,
+    files: Sequence[DataFile],
+    *,
+    predicate: Predicate | None = None,
+    columns: Sequence[str] | None = None,
+    steps: Iterable[Step] = (),
+) -> ScanPlan:
+    """Plan a scan of some files; `columns` None is all of them, `steps` are those that led to the files."""
+    counted = list(steps)
+    units = _bundled(open_sidecars(context, files))
+    pruner = None if predicate is None else SidecarPruner(predicate)
+    kept = [_row_groups(unit, pruner, files, counted) for unit in units]
+    parts = [_part(unit, mask, pruner, columns, counted) for unit, mask in zip(units, kept, strict=True)]
+    parts = [part for part in parts if part.pieces]
+    if parts:
+        wanted = -(-context.threads // sum(len(part.pieces) for part in parts))
+        parts = [_spread(part, columns, wanted) for part in parts]
+    virtual = [lay_out(files, *each) for each in _grouped(parts, columns)]
+    needed = sum(int(each.chunks[:, 1].sum()) for each in virtual)
+    counted.append(Step("columns and pages", "bytes", sum(file.identity.size for file in files), needed))
+    return ScanPlan(virtual, Rows(Step, tuple(_summed(counted))))
+
+
+def _bundled(sidecars: Sequence[Sidecar]) -> list[_Unit]:
+    """Like sidecars together, all others alone."""
+    alike: dict[object, list[int]] = {}
+    for number, sidecar in enumerate(sidecars):
+        alike.setdefault(likeness(sidecar) or number, []).append(number)
+    return [_unit([sidecars[number] for number in numbers], np.array(numbers)) for numbers in alike.values()]
+
+
+def _unit(singles: Sequence[Sidecar], numbers: NDArray[np.int64]) -> _Unit:
+    if len(singles) == 1:
+        count = singles[0].row_group_count
+        none = np.zeros(count, np.int64)
+        return _Unit(singles[0], numbers[none], np.arange(count), singles, none)
+    bundle = Bundle(singles)
+    return _Unit(bundle, numbers[bundle.owners], bundle.groups, singles, bundle.owners)
+
+
+def _row_groups(
+    unit: _Unit, pruner: SidecarPruner | None, files: Sequence[DataFile], steps: list[Step]
+) -> NDArray[np.bool_]:
+    """The row groups that statistics, null counts and bloom filters leave; empty ones are never read."""
+    filled = unit.sidecar.row_counts > 0
+    kept: NDArray[np.bool_] = filled if pruner is None else pruner.prune(unit.sidecar) & filled
+    steps.append(Step("statistics and nulls", "row groups", len(kept), int(kept.sum())))
+    if pruner is None or not kept.any():
+        return kept
+    asked = int(kept.sum())
+    for owner in np.unique(unit.owners[kept]).tolist() if _has_filters(unit, pruner, files) else ():
+        mine = slice(*np.searchsorted(unit.owners, [owner, owner + 1]).tolist())
+        file = files[int(unit.files[mine.start])]
+        kept[mine] &= pruner.prune(unit.singles[owner], _reader(file))
+    steps.append(Step("bloom filters", "row groups", asked, int(kept.sum())))
+    return kept
+
+
+def _has_filters(unit: _Unit, pruner: SidecarPruner, files: Sequence[DataFile]) -> bool:
+    """Whether columns of which single values are asked for have bloom filters that are worth asking."""
+    if not pruner.point_columns:
+        return False
+    if len(unit.singles[0].bloom_columns):
+        return True
+    # Filters that are in the Parquet file are worth their reads only where these are cheap.
+    if not isinstance(files[int(unit.files[0])].store, LocalStore):
+        return False
+    positions = [at for name in pruner.point_columns for at in unit.sidecar.column_positions(name)]
+    records = [unit.sidecar.extensions.pages(position) for position in positions]
+    return any(found is not None and bool((found[0]["bloom_offset"] > 0).any()) for found in records)
+
+
+def _reader(file: DataFile) -> Read:
+    def read(offset: int, length: int) -> bytes:
+        return file.store.get_ranges(file.key, [ByteRange(offset, length)], expect=file.identity)[0]
+
+    return read
+
+
+def _part(
+    unit: _Unit,
+    kept: NDArray[np.bool_],
+    pruner: SidecarPruner | None,
+    columns: Sequence[str] | None,
+    steps: list[Step],
+) -> Part:
+    """What is left of each row group: all of it, or runs of granules."""
+    places = np.flatnonzero(kept).tolist()
+    if pruner is None:
+        return Part(unit.sidecar, [Piece(int(unit.files[at]), at, int(unit.groups[at])) for at in places])
+    pieces: list[Piece] = []
+    asked = left = 0
+    for granules in pruner.prune_granules(unit.sidecar, kept):
+        at, mask = granules.row_group, granules.kept
+        piece = Piece(int(unit.files[at]), at, int(unit.groups[at]))
+        if mask is None or mask.all() or not _can_be_cut(unit.sidecar, at, columns):
+            pieces.append(piece)
+        else:
+            pieces += [Piece(piece.file, at, piece.group, first, stop) for first, stop in granules.ranges]
+        asked += 0 if mask is None else len(mask)
+        left += 0 if mask is None else int(mask.sum())
+    steps.append(Step("granule keys", "granules", asked, left))
+    return Part(unit.sidecar, pieces)
+
+
+def _can_be_cut(sidecar: Sidecar, unit: int, columns: Sequence[str] | None) -> bool:
+    """Whether the columns have their pages in the granule index; those of nested ones may be cut elsewhere."""
+    granules = sidecar.extensions.granules(unit)
+    if granules is None or len(granules.rows) < 2:
+        return False
+    leaves = schema_of(sidecar).leaves
+    wanted = [leaf.index for leaf in leaves if columns is None or leaf.path[0] in columns]
+    return bool((granules.page_sizes[wanted] > 0).all())
+
+
+def _spread(part: Part, columns: Sequence[str] | None, wanted: int) -> Part:
+    """Cut every piece into so many where that can be done: there are fewer of them than threads."""
+    if wanted < 2:
+        return part
+    return Part(part.sidecar, [cut for piece in part.pieces for cut in _cut(part.sidecar, piece, columns, wanted)])
+
+
+def _cut(sidecar: Sidecar, piece: Piece, columns: Sequence[str] | None, wanted: int) -> list[Piece]:
+    if not _can_be_cut(sidecar, piece.unit, columns):
+        return [piece]
+    granules = sidecar.extensions.granules(piece.unit)
+    assert granules is not None  # noqa: S101 (else it could not be cut)
+    stop = len(granules.rows) if piece.stop is None else piece.stop
+    edges = np.unique(np.linspace(piece.first, stop, wanted + 1).astype(int)).tolist()
+    if len(edges) < 3:
+        return [piece]
+    return [Piece(piece.file, piece.unit, piece.group, first, last) for first, last in pairwise(edges)]
+
+
+def _grouped(parts: Sequence[Part], columns: Sequence[str] | None) -> list[tuple[VirtualSchema, list[Part]]]:
+    """Parts that one schema can hold, together; most often that is all of them."""
+    grouped: list[tuple[list[ParquetFooter], list[Part]]] = []
+    for part in parts:
+        footer = schema_of(part.sidecar)
+        home = next((each for each in grouped if _fits([*each[0], footer], columns)), None)
+        if home is None:
+            grouped.append(([footer], [part]))
+        else:
+            home[0].append(footer)
+            home[1].append(part)
+    return [(_schema(footers, columns), members) for footers, members in grouped]
+
+
+def _fits(footers: Sequence[ParquetFooter], columns: Sequence[str] | None) -> bool:
+    schema = _schema(footers, columns)
+    return all(positions_in(footer, schema) is not None for footer in footers)
+
+
+def _schema(footers: Sequence[ParquetFooter], columns: Sequence[str] | None) -> VirtualSchema:
+    known = list(dict.fromkeys(name for footer in footers for name in column_names(footer)))
+    wanted = known if columns is None else [name for name in columns if name in known]
+    # A file without any column would have no rows.
+    return merged_schema(footers, wanted or known[:1])
+
+
+def _summed(steps: Iterable[Step]) -> Iterable[Step]:
+    """Steps of the same name, which were taken for several units, as one."""
+    by_name: dict[tuple[str, str], tuple[int, int]] = {}
+    for step in steps:
+        asked, kept = by_name.get((step.step, step.units), (0, 0))
+        by_name[step.step, step.units] = asked + step.asked, kept + step.kept
+    return [Step(step, units, asked, kept) for (step, units), (asked, kept) in by_name.items()]

@@ -1,0 +1,315 @@
+"""Reading a virtual file: from addresses to the bytes of files, in as few requests as pay.
+
+Files on this machine are read where they are. Of remote ones only what a plan needs is ever fetched: the chunks and
+runs of pages of its columns, put together where they lie close, several at once, ahead of the reader, and no more bytes
+in flight than allowed. Addresses that nobody needs are zeros.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from types import TracebackType
+from typing import NamedTuple, Protocol, Self
+
+from windrow.cache import Cache, CacheKey, CacheKind, LayeredCache, MemoryCache
+from windrow.errors import WindrowError
+from windrow.scan.context import ReadContext
+from windrow.scan.files import DataFile
+from windrow.scan.footers import FIRST_CONTACT
+from windrow.scan.virtual import VirtualFile
+from windrow.storage import ByteRange, LocalStore, coalesce
+from windrow.storage.local import OpenedFile
+from windrow.storage.ranges import check_identity
+
+__all__ = ["VirtualReader"]
+
+_LARGEST_REQUEST = 16 * 2**20
+"""Larger requests gain nothing, and a smaller one is soon repeated when it fails."""
+_MOST_OPEN = 256
+
+
+class _Source(Protocol):
+    """Bytes of one file, or of none."""
+
+    def read_at(self, offset: int, length: int) -> bytes:
+        """Exactly so many bytes."""
+
+    def finish(self) -> None:
+        """Refuse a file that is no longer the one that was planned with."""
+
+
+class VirtualReader:
+    """A virtual file that can be read from any thread; use it in a `with` block.
+
+    What an engine makes of an error that it meets while reading is its own affair: the error is kept in `failure`.
+    """
+
+    def __init__(self, virtual: VirtualFile, context: ReadContext) -> None:
+        self.size = virtual.size
+        self.failure: WindrowError | None = None
+        remote, pool = _Remote(virtual, context), _OpenFiles()
+        sources: list[_Source] = [
+            _LocalFile(file, file.store, pool) if isinstance(file.store, LocalStore) else remote.source(number)
+            for number, file in enumerate(virtual.files)
+        ]
+        placed = [(each.address, each.length, sources[each.file], each.offset) for each in virtual.segments]
+        placed += [(address, len(data), _Held(data), 0) for address, data in virtual.memory if data]
+        placed.sort(key=lambda item: item[0])
+        self._starts = [address for address, _, _, _ in placed]
+        self._placed = placed
+        self._sources = sources
+        self._remote = remote
+
+    def read_at(self, address: int, length: int) -> bytes:
+        """Bytes at an address; zeros where nothing is."""
+        try:
+            return self._read(address, length)
+        except WindrowError as error:
+            self.failure = self.failure or error
+            raise
+
+    def finish(self) -> None:
+        """Make sure that what was read is what was planned with: `Replaced` if a file changed in the meantime."""
+        for source in self._sources:
+            source.finish()
+
+    def close(self) -> None:
+        """Let go of files and of requests that were not needed."""
+        self._remote.close()
+        self._sources, self._placed, self._starts = [], [], []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _read(self, address: int, length: int) -> bytes:
+        place = max(bisect_right(self._starts, address) - 1, 0)
+        start, size, source, offset = self._placed[place]
+        if start <= address and address + length <= start + size:
+            return source.read_at(offset + address - start, length)
+        out, end = bytearray(length), address + length
+        for start, size, source, offset in self._placed[place:]:
+            if start >= end:
+                break
+            first, last = max(start, address), min(start + size, end)
+            if first < last:
+                out[first - address : last - address] = source.read_at(offset + first - start, last - first)
+        return bytes(out)
+
+
+class _Held:
+    """Bytes in memory."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def read_at(self, offset: int, length: int) -> bytes:
+        return self._data[offset : offset + length]
+
+    def finish(self) -> None:
+        pass
+
+
+class _OpenFiles:
+    """The files on this machine that are open: not too many at once."""
+
+    def __init__(self) -> None:
+        self._opened: OrderedDict[str, OpenedFile] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, file: DataFile, store: LocalStore) -> OpenedFile:
+        """An open file; one that was opened longest ago may have to be closed for it."""
+        opened = self._opened.get(file.uri)
+        if opened is None:
+            opened = store.open(file.key, expect=file.identity)
+            with self._lock:
+                self._opened[file.uri] = opened
+                while len(self._opened) > _MOST_OPEN:
+                    self._opened.popitem(last=False)[1].check()
+        return opened
+
+    def check(self, file: DataFile) -> None:
+        """Refuse a file that was written to since it was opened."""
+        opened = self._opened.get(file.uri)
+        if opened is not None:
+            opened.check()
+
+
+class _LocalFile:
+    """A file on this machine."""
+
+    def __init__(self, file: DataFile, store: LocalStore, pool: _OpenFiles) -> None:
+        self._file = file
+        self._store = store
+        self._pool = pool
+
+    def read_at(self, offset: int, length: int) -> bytes:
+        return self._pool.get(self._file, self._store).read_at(offset, length)
+
+    def finish(self) -> None:
+        self._pool.check(self._file)
+
+
+class _Unit(NamedTuple):
+    """Bytes of a remote file that are fetched together."""
+
+    file: int
+    start: int
+    length: int
+
+
+class _Remote:
+    """What a plan needs of remote files, and the bytes of it that are here."""
+
+    def __init__(self, virtual: VirtualFile, context: ReadContext) -> None:
+        self._files = virtual.files
+        self._units = _units(virtual)
+        self.seen: set[int] = set()
+        """Files that a request has shown to be the ones that are meant."""
+        near: MemoryCache[bytes] = MemoryCache(context.in_flight, name="in flight")
+        self._cache: Cache[bytes] = near if context.cache is None else LayeredCache(near, context.cache)
+        self._ahead = _Ahead(self._units, self.load, context)
+
+    def source(self, number: int) -> _RemoteFile:
+        """One file."""
+        units = sorted((unit, place) for place, unit in enumerate(self._units) if unit.file == number)
+        return _RemoteFile(self, number, self._files[number], units)
+
+    def load(self, unit: _Unit) -> bytes:
+        """The bytes of a unit."""
+        file = self._files[unit.file]
+        key = CacheKey(file.uri, unit.start, unit.length, CacheKind.DATA_RANGE, file.cache_identity)
+
+        def fetch(_: CacheKey) -> bytes:
+            [data] = file.store.get_ranges(file.key, [ByteRange(unit.start, unit.length)], expect=file.identity)
+            self.seen.add(unit.file)
+            return data
+
+        return self._cache.get(key, fetch)
+
+    def use(self, place: int) -> bytes:
+        """The bytes of a unit, for a reader; what is to come next is fetched meanwhile."""
+        self._ahead.used(place)
+        return self.load(self._units[place])
+
+    def close(self) -> None:
+        """Give up what is still being fetched."""
+        self._ahead.close()
+
+
+class _RemoteFile:
+    """A remote file."""
+
+    def __init__(self, remote: _Remote, number: int, file: DataFile, units: list[tuple[_Unit, int]]) -> None:
+        self._remote = remote
+        self._number = number
+        self._file = file
+        self._units = units
+        self._starts = [unit.start for unit, _ in units]
+
+    def read_at(self, offset: int, length: int) -> bytes:
+        place = max(bisect_right(self._starts, offset) - 1, 0)
+        end = offset + length
+        out = bytearray(length)
+        for unit, number in self._units[place:]:
+            if unit.start >= end:
+                break
+            first, last = max(unit.start, offset), min(unit.start + unit.length, end)
+            if first < last:
+                data = self._remote.use(number)
+                if last - first == length == unit.length:
+                    return data
+                out[first - offset : last - offset] = memoryview(data)[first - unit.start : last - unit.start]
+        return bytes(out)
+
+    def finish(self) -> None:
+        # A file of which nothing was read has no part in the answer; one that was, came from a cache if unseen.
+        if self._file.is_mutable and self._units and self._number not in self._remote.seen:
+            check_identity(self._file.uri, self._file.identity, self._file.store.head(self._file.key))
+
+
+class _Ahead:
+    """Fetches units in the order in which they lie in the virtual file, some bytes ahead of whoever reads them."""
+
+    def __init__(self, units: Sequence[_Unit], load: Callable[[_Unit], bytes], context: ReadContext) -> None:
+        self._units = units
+        self._load = load
+        self._budget = context.in_flight // 2
+        self._parallel = context.parallel
+        self._lock = threading.Lock()
+        self._next = 0
+        self._ahead = 0
+        self._used: set[int] = set()
+        self._pool: ThreadPoolExecutor | None = None
+
+    def used(self, place: int) -> None:
+        """A reader is at a unit: fetch on."""
+        with self._lock:
+            if place in self._used or len(self._units) < 2:
+                return
+            self._used.add(place)
+            if place < self._next:
+                self._ahead -= self._units[place].length
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(self._parallel, thread_name_prefix="windrow-ahead")
+            while self._next < len(self._units):
+                unit = self._units[self._next]
+                if self._next not in self._used:
+                    if self._ahead and self._ahead + unit.length > self._budget:
+                        break
+                    self._ahead += unit.length
+                    self._pool.submit(self._fetch, unit)
+                self._next += 1
+
+    def close(self) -> None:
+        """Fetch no more."""
+        with self._lock:
+            self._next = len(self._units)
+            pool = self._pool
+        if pool is not None:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _fetch(self, unit: _Unit) -> None:
+        # Whoever needs the unit tries again, and meets the error if it lasts.
+        with suppress(WindrowError):
+            self._load(unit)
+
+
+def _units(virtual: VirtualFile) -> list[_Unit]:
+    """What is fetched of remote files, in the order of addresses."""
+    ranges: dict[int, list[ByteRange]] = {}
+    for file, needed in _needed(virtual):
+        ranges.setdefault(file, []).append(needed)
+    first: dict[_Unit, int] = {}
+    for file, wanted in ranges.items():
+        # A small file is fetched whole: it costs no more, and serves the next question too.
+        size = virtual.files[file].identity.size
+        needed_of = [ByteRange(0, size)] if size <= FIRST_CONTACT else wanted
+        for fetch in coalesce(needed_of, virtual.files[file].store.gap):
+            order = min(place for place, _ in fetch.wanted)
+            for start in range(fetch.start, fetch.start + fetch.length, _LARGEST_REQUEST):
+                length = min(_LARGEST_REQUEST, fetch.start + fetch.length - start)
+                first.setdefault(_Unit(file, start, length), order)
+    return sorted(first, key=lambda unit: (unit.file, first[unit], unit.start))
+
+
+def _needed(virtual: VirtualFile) -> Iterator[tuple[int, ByteRange]]:
+    """The ranges of remote files that chunks are made of."""
+    starts = [segment.address for segment in virtual.segments]
+    for address, length in virtual.chunks.tolist():
+        end = address + length
+        for segment in virtual.segments[bisect_right(starts, address) - 1 :]:
+            if segment.address >= end:
+                break
+            first, last = max(segment.address, address), min(segment.address + segment.length, end)
+            if first < last and not isinstance(virtual.files[segment.file].store, LocalStore):
+                yield segment.file, ByteRange(segment.offset + first - segment.address, last - first)

@@ -1,0 +1,281 @@
+"""One virtual Parquet file for a whole scan: row groups and runs of pages of any number of files in one address space.
+
+Addresses count like offsets in a file:
+
+    PAR1 | files, and runs of pages, end to end | null chunks | padding | footer
+
+Nothing is copied to make it: it is a list of segments, each of which says which bytes of which file are at its
+addresses, and a footer of our own. Where an engine reads, `windrow.scan.reading` fetches.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windrow.parquet import chunk as c
+from windrow.parquet.footer import MAGIC
+from windrow.parquet.page_index import OffsetIndex
+from windrow.parquet.placement import (
+    FIRST_ADDRESS,
+    VirtualRowGroup,
+    VirtualSchema,
+    misleading_flags,
+    null_chunk,
+    null_record,
+    page_run,
+    shifted,
+)
+from windrow.parquet.schema import Leaf
+from windrow.parquet.synthesis import synthesise_footer
+from windrow.scan.files import DataFile
+from windrow.scan.schema import positions_in, schema_of
+from windrow.sidecar import Sidecar
+from windrow.sidecar.granules import GranuleIndex
+from windrow.sidecar.restore import restore_chunks
+
+__all__ = ["Part", "Piece", "Segment", "VirtualFile", "lay_out"]
+
+TAIL_PADDING = 256 * 2**10
+"""DuckDB reads up to so many bytes before the footer, which should be nobody's data."""
+
+# Filters are asked while planning. Behind their addresses an engine would find nothing.
+_NOT_MAPPED = c.HAS_BLOOM_OFFSET | c.HAS_BLOOM_LENGTH
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A row group of a file that is read, or granules `first` to `stop` of it; `stop` None is all of it."""
+
+    file: int
+    unit: int
+    """The position of the row group in the sidecar, or bundle of sidecars, of its part."""
+    group: int
+    """The position of the row group in its file."""
+    first: int = 0
+    stop: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Pieces of files whose columns are the same, and the sidecar, or bundle, that describes them."""
+
+    sidecar: Sidecar
+    pieces: Sequence[Piece]
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Bytes of a file at an address."""
+
+    address: int
+    file: int
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True, eq=False)
+class VirtualFile:
+    """A Parquet file that exists only as a list of segments."""
+
+    files: Sequence[DataFile]
+    segments: Sequence[Segment]
+    """In order of addresses."""
+    nulls: tuple[int, bytes]
+    """The null chunks and their address."""
+    footer: bytes
+    footer_address: int
+    chunks: NDArray[np.int64]
+    """Address and length of every chunk that is in a file: what a reader of all columns needs."""
+    rows: int
+    row_groups: int
+
+    @property
+    def size(self) -> int:
+        """How many addresses there are."""
+        return self.footer_address + len(self.footer)
+
+    @property
+    def memory(self) -> list[tuple[int, bytes]]:
+        """Addresses whose bytes are in no file."""
+        return [(0, MAGIC), self.nulls, (self.footer_address, self.footer)]
+
+    @cached_property
+    def name(self) -> str:
+        """A name that only a file of the same bytes has."""
+        digest = hashlib.blake2b(self.footer, digest_size=16)
+        digest.update(repr([(file.uri, str(file.identity)) for file in self.files]).encode())
+        digest.update(np.array([(s.address, s.file, s.offset, s.length) for s in self.segments], np.int64).tobytes())
+        return f"{digest.hexdigest()}.parquet"
+
+
+def lay_out(files: Sequence[DataFile], schema: VirtualSchema, parts: Sequence[Part]) -> VirtualFile:
+    """Put the pieces of all parts into one address space."""
+    space = _Space(files, schema)
+    for part in parts:
+        space.place(part)
+    return space.finish()
+
+
+class _Space:
+    """An address space that grows."""
+
+    def __init__(self, files: Sequence[DataFile], schema: VirtualSchema) -> None:
+        self._files = files
+        self._schema = schema
+        self._end = FIRST_ADDRESS
+        self._segments: list[Segment] = []
+        self._bases: dict[int, int] = {}
+        self._nulls = bytearray()
+        # No two columns share a null chunk: DuckDB refuses row groups whose chunks overlap.
+        self._null_places: dict[tuple[int, int], int] = {}
+        self._groups: list[tuple[tuple[int, int, int], VirtualRowGroup, NDArray[np.bool_]]] = []
+
+    def place(self, part: Part) -> None:
+        """Add the pieces of one part."""
+        footer = schema_of(part.sidecar)
+        positions = positions_in(footer, self._schema)
+        assert positions is not None  # noqa: S101 (the plan puts only such parts together)
+        hidden = np.uint32(misleading_flags(footer, self._schema) | _NOT_MAPPED)
+        there = [leaf for leaf, position in enumerate(positions) if position >= 0]
+        units = [piece.unit for piece in part.pieces]
+        found = restore_chunks(part.sidecar, units, [positions[leaf] for leaf in there])
+        assert found is not None  # noqa: S101 (sidecars with a schema have page records)
+        found["flags"] &= ~hidden
+        rows = part.sidecar.row_counts[units].astype(np.int64)
+        whole = [place for place, piece in enumerate(part.pieces) if piece.stop is None]
+        self._place_whole(part, there, found[whole], rows[whole], [part.pieces[place] for place in whole])
+        for place, piece in enumerate(part.pieces):
+            if piece.stop is not None:
+                self._place_run(part, positions, there, found[place], piece)
+
+    def finish(self) -> VirtualFile:
+        """The virtual file; from now on it is known where null chunks are."""
+        self._groups.sort(key=lambda item: item[0])
+        nulls = self._end
+        ranges = []
+        for _, group, is_null in self._groups:
+            group.chunks["data_page_offset"][is_null] += nulls
+            real = group.chunks[~is_null]
+            ranges.append(np.stack([c.chunk_starts(real), real["total_compressed_size"]], axis=1))
+        groups = [group for _, group, _ in self._groups]
+        footer_address = nulls + len(self._nulls) + TAIL_PADDING
+        return VirtualFile(
+            files=self._files,
+            segments=self._segments,
+            nulls=(nulls, bytes(self._nulls)),
+            footer=synthesise_footer(self._schema, groups),
+            footer_address=footer_address,
+            chunks=np.concatenate(ranges) if ranges else np.empty((0, 2), np.int64),
+            rows=sum(group.rows for group in groups),
+            row_groups=len(groups),
+        )
+
+    def _place_whole(
+        self,
+        part: Part,
+        there: Sequence[int],
+        found: NDArray[np.void],
+        rows: NDArray[np.int64],
+        pieces: Sequence[Piece],
+    ) -> None:
+        if not pieces:
+            return
+        bases = np.array([self._base(piece.file) for piece in pieces], np.int64)
+        placed = np.zeros((len(pieces), len(self._schema.leaves)), c.FOOTER_CHUNK)
+        placed[:, there] = shifted(found, bases[:, None])
+        is_null = _all_null(placed, self._schema.leaves)
+        is_null[:, [leaf.index for leaf in self._schema.leaves if leaf.index not in set(there)]] = True
+        for group, leaf in np.argwhere(is_null).tolist():
+            placed[group, leaf] = self._null(self._schema.leaves[leaf], int(rows[group]))
+        statistics = _bytes(part.sidecar)
+        for piece, chunks, count, nulls in zip(pieces, placed, rows.tolist(), is_null, strict=True):
+            self._groups.append(((piece.file, piece.group, 0), VirtualRowGroup(count, chunks, statistics), nulls))
+
+    def _place_run(
+        self, part: Part, positions: Sequence[int], there: Sequence[int], found: NDArray[np.void], piece: Piece
+    ) -> None:
+        granules = part.sidecar.extensions.granules(piece.unit)
+        assert granules is not None  # noqa: S101 (the plan cuts only row groups that have granules)
+        assert piece.stop is not None  # noqa: S101 (else it is whole)
+        rows = int(granules.rows[piece.first : piece.stop].sum())
+        placed = np.zeros(len(self._schema.leaves), c.FOOTER_CHUNK)
+        is_null = np.ones(len(placed), bool)
+        is_null[there] = _all_null(found, [self._schema.leaves[leaf] for leaf in there])
+        chunks = dict(zip(there, found, strict=True))
+        for leaf in self._schema.leaves:
+            if is_null[leaf.index]:
+                placed[leaf.index] = self._null(leaf, rows)
+            else:
+                placed[leaf.index] = self._run(piece, granules, positions[leaf.index], chunks[leaf.index])
+        group = VirtualRowGroup(rows, placed, _bytes(part.sidecar))
+        self._groups.append(((piece.file, piece.group, piece.first), group, is_null))
+
+    def _run(self, piece: Piece, granules: GranuleIndex, column: int, chunk: NDArray[np.void]) -> NDArray[np.void]:
+        """The record of a run of pages, which gets addresses of its own, its dictionary before it."""
+        stop = piece.stop or 0
+        index = OffsetIndex(
+            granules.page_offsets[column].astype(np.int64),
+            granules.page_sizes[column].astype(np.int64),
+            granules.first_rows,
+        )
+        run = page_run(
+            chunk,
+            index,
+            piece.first,
+            stop,
+            group_rows=int(granules.rows.sum()),
+            values=_values(granules, column, piece.first, stop),
+        )
+        address = self._end
+        for span in (run.dictionary, run.pages):
+            if span:
+                self._map(piece.file, span.start, len(span))
+        return run.at(address)
+
+    def _base(self, file: int) -> int:
+        """The address of a file that is mapped whole."""
+        if file not in self._bases:
+            self._bases[file] = self._end
+            self._map(file, 0, self._files[file].identity.size)
+        return self._bases[file]
+
+    def _map(self, file: int, offset: int, length: int) -> None:
+        self._segments.append(Segment(self._end, file, offset, length))
+        self._end += length
+
+    def _null(self, leaf: Leaf, rows: int) -> NDArray[np.void]:
+        """The record of a null chunk; its address counts from the first of them."""
+        key = leaf.index, rows
+        if key not in self._null_places:
+            self._null_places[key] = len(self._nulls)
+            self._nulls += null_chunk(leaf, rows)
+        return null_record(leaf, rows, at=self._null_places[key])
+
+
+def _all_null(chunks: NDArray[np.void], leaves: Sequence[Leaf]) -> NDArray[np.bool_]:
+    """Chunks that hold nothing but nulls: they need not be fetched."""
+    known = (chunks["flags"] & c.HAS_NULL_COUNT) != 0
+    # Of a repeated column an empty list counts as a null too, and is not one.
+    plain = np.array([leaf.max_repetition == 0 and leaf.max_definition == 1 for leaf in leaves], bool)
+    all_null: NDArray[np.bool_] = known & plain & (chunks["null_count"] == chunks["num_values"])
+    return all_null
+
+
+def _values(granules: GranuleIndex, column: int, first: int, stop: int) -> int | None:
+    """How many values a run holds of a nested column; None where it is as many as rows."""
+    nested, values = granules.nested_columns, granules.nested_values
+    if nested is None or values is None:
+        return None
+    found = np.flatnonzero(nested == column)
+    return int(values[found[0], first:stop].sum()) if len(found) else None
+
+
+def _bytes(sidecar: Sidecar) -> bytes:
+    buffer = sidecar.buffer
+    return buffer if isinstance(buffer, bytes) else memoryview(buffer)  # type: ignore[return-value]
