@@ -16,12 +16,14 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from windrow.cache.metrics import CacheMetrics
 from windrow.cache.protocol import CacheKey, CacheKind, Supplier
 from windrow.errors import InvalidInput
+from windrow.model.rows import Rows
 
 __all__ = ["DiskCache"]
 
@@ -40,6 +42,15 @@ _SLACK_SHARE = 16
 _KEPT_PERCENT = 90
 
 _serial = itertools.count()
+
+
+@dataclass(frozen=True, slots=True)
+class KindRow:
+    """What is kept of one kind."""
+
+    kind: str
+    values: int
+    bytes: int
 
 
 class _File(NamedTuple):
@@ -115,6 +126,14 @@ class DiskCache:
     def size(self) -> int:
         """How many values are kept."""
         return sum(file.path.endswith(_SUFFIX) for file in self._files())
+
+    def contents(self) -> Rows[KindRow]:
+        """What is kept, by kind."""
+        found: dict[CacheKind, list[int]] = {}
+        for file in self._files():
+            if file.path.endswith(_SUFFIX):
+                found.setdefault(_kind_of(file.path), []).append(file.size)
+        return Rows(KindRow, tuple(KindRow(str(kind), len(sizes), sum(sizes)) for kind, sizes in sorted(found.items())))
 
     @property
     def weight(self) -> int:

@@ -12,6 +12,7 @@ from typing import NoReturn
 
 import click
 
+from windrow.cli.cache import cache
 from windrow.cli.compact import compact
 from windrow.cli.config import config
 from windrow.cli.demo import demo
@@ -48,7 +49,7 @@ def cli() -> None:
 _TABLES = (create, list_tables, describe, change)
 _DATA = (ingest, register, unregister, compact, tune, inspect, sql, expire, gc)
 
-for _command in (*_TABLES, *_DATA, pm, config, demo):
+for _command in (*_TABLES, *_DATA, pm, cache, config, demo):
     cli.add_command(_command)
 
 
