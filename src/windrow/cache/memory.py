@@ -1,8 +1,9 @@
 """A cache in memory, bounded by weight, that a scan over much more than fits does not sweep empty.
 
-Values come into a small queue first and reach the large one only when they are asked for again, or come back soon after
-they were dropped (S3-FIFO). A hit therefore only raises a number and moves nothing. Of several callers that miss the
-same key at once one loads it and the others wait for it.
+Values come into a small queue first. Where the budget is used up, the oldest of them must have been asked for more
+often than an old one of the large queue to take its place; what is dropped is remembered for a while with that number
+(the queues of S3-FIFO, the admission of TinyLFU). A hit only raises a number and moves nothing. Of several callers that
+miss the same key at once one loads it and the others wait for it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ __all__ = ["MemoryCache"]
 
 _SMALL_SHARE = 10
 """The small queue may hold one part in so many of the budget before the large one has to give room."""
-_MOST_TOUCHES = 3
+_MOST_TOUCHES = 15
+_GHOSTS = 10
+"""For each value that is kept, so many that were dropped are remembered."""
+_FEW = 100
 _ENTRY_BYTES = 300
 """What an entry takes besides its value: its key, and its places in a dictionary and a queue."""
 _MOST_FAILURES = 2
@@ -36,10 +40,10 @@ class _Entry(Generic[Value]):
 
     __slots__ = ("is_small", "touches", "value", "weight")
 
-    def __init__(self, value: Value, weight: int) -> None:
+    def __init__(self, value: Value, weight: int, touches: int) -> None:
         self.value = value
         self.weight = weight
-        self.touches = 0
+        self.touches = touches
         self.is_small = True
 
 
@@ -50,7 +54,8 @@ class _Flight(Generic[Value]):
 
     def __init__(self) -> None:
         self.owner = threading.get_ident()
-        self.done = threading.Event()
+        # Most loads have nobody who waits for them.
+        self.done: threading.Event | None = None
         self.values: tuple[Value, ...] = ()
         self.error: BaseException | None = None
 
@@ -69,9 +74,9 @@ class MemoryCache(Generic[Value]):
         self._flights: dict[CacheKey, _Flight[Value]] = {}
         self._small: OrderedDict[CacheKey, None] = OrderedDict()
         self._large: OrderedDict[CacheKey, None] = OrderedDict()
-        # Keys that were dropped lately, with what their values weighed: who comes back goes to the large queue.
+        # Keys that were dropped lately, with how often they were asked for.
         self._ghosts: OrderedDict[CacheKey, int] = OrderedDict()
-        self._weight = self._small_weight = self._ghost_weight = 0
+        self._weight = self._small_weight = self._since_aged = 0
 
     @property
     def weight(self) -> int:
@@ -88,6 +93,8 @@ class MemoryCache(Generic[Value]):
                 leads = entry is None and flight is None
                 if leads:
                     flight = self._flights[key] = _Flight()
+                elif flight is not None and flight.done is None:
+                    flight.done = threading.Event()
             if entry is not None:
                 entry.touches = min(entry.touches + 1, _MOST_TOUCHES)
                 self.metrics.add(key.kind, "hits", entry.weight)
@@ -97,6 +104,7 @@ class MemoryCache(Generic[Value]):
                 return self._lead(key, flight, supplier)
             if flight.owner == threading.get_ident():
                 return supplier(key)  # the supplier asks for what it supplies; waiting for itself would never end
+            assert flight.done is not None  # noqa: S101 (made above, by the first who waits)
             flight.done.wait()
             if flight.values:
                 self.metrics.add(key.kind, "coalesced")
@@ -123,75 +131,86 @@ class MemoryCache(Generic[Value]):
         with self._lock:
             for held in (self._flights, self._entries, self._small, self._large, self._ghosts):
                 held.clear()
-            self._weight = self._small_weight = self._ghost_weight = 0
+            self._weight = self._small_weight = 0
 
     def size(self) -> int:
         """How many values are kept."""
         return len(self._entries)
 
     def _lead(self, key: CacheKey, flight: _Flight[Value], supplier: Supplier[Value]) -> Value:
+        weight = 0
         try:
             value = supplier(key)
             weight = self._weigh(value) + _ENTRY_BYTES
-            self.metrics.add(key.kind, "misses", weight)
-            with self._lock:
-                # Where the flight is gone, the key was invalidated while it was loaded.
-                if self._flights.get(key) is flight:
-                    self._insert(key, value, weight)
             flight.values = (value,)
         except BaseException as error:
             flight.error = error
             raise
         finally:
             with self._lock:
+                # Where the flight is gone, the key was invalidated while it was loaded.
                 if self._flights.get(key) is flight:
                     del self._flights[key]
-            flight.done.set()
+                    if flight.values:
+                        self._insert(key, flight.values[0], weight)
+                waiting = flight.done
+            if waiting is not None:
+                waiting.set()
+        self.metrics.add(key.kind, "misses", weight)
         return value
 
     def _insert(self, key: CacheKey, value: Value, weight: int) -> None:
         if weight > self.budget or key in self._entries:
             return
-        entry = self._entries[key] = _Entry(value, weight)
+        self._entries[key] = _Entry(value, weight, self._ghosts.pop(key, 0) + 1)
         self._weight += weight
-        if key in self._ghosts:
-            self._ghost_weight -= self._ghosts.pop(key)
-            entry.is_small = False
-            self._large[key] = None
-        else:
-            self._small_weight += weight
-            self._small[key] = None
+        self._small_weight += weight
+        self._small[key] = None
         while self._weight > self.budget:
             self._make_room()
+        self._age()
 
     def _make_room(self) -> None:
-        """Drop one value, or give it another chance."""
-        if self._small and (self._small_weight * _SMALL_SHARE > self.budget or not self._large):
-            key, _ = self._small.popitem(last=False)
-            entry = self._entries[key]
-            self._small_weight -= entry.weight
-            entry.is_small = False
-            if entry.touches:
-                entry.touches = 0
-                self._large[key] = None
-                return
-            self._remember(key, entry.weight)
+        """Drop one value, or move one from the small queue, which has more than its share, to the large one."""
+        share = self.budget // _SMALL_SHARE
+        rival = next(iter(self._large), None)
+        if self._small_weight <= share and rival is not None:
+            self._evict(rival)
+            return
+        key = next(iter(self._small))
+        entry = self._entries[key]
+        if self._weight - self._small_weight + entry.weight <= self.budget - share:
+            self._promote(key, entry)
+        elif rival is not None and entry.touches > self._entries[rival].touches:
+            self._evict(rival)
         else:
-            key, _ = self._large.popitem(last=False)
-            entry = self._entries[key]
-            if entry.touches:
-                entry.touches -= 1
-                self._large[key] = None
-                return
-        del self._entries[key]
-        self._weight -= entry.weight
+            self._evict(key)
+            if rival is not None:
+                self._large.move_to_end(rival)  # the next one has another rival
+
+    def _promote(self, key: CacheKey, entry: _Entry[Value]) -> None:
+        del self._small[key]
+        self._small_weight -= entry.weight
+        entry.is_small = False
+        self._large[key] = None
+
+    def _evict(self, key: CacheKey) -> None:
+        self._ghosts[key] = self._entries[key].touches
+        self._drop(key)
         self.metrics.add(key.kind, "evictions")
 
-    def _remember(self, key: CacheKey, weight: int) -> None:
-        self._ghosts[key] = weight
-        self._ghost_weight += weight
-        while self._ghost_weight > self.budget:
-            self._ghost_weight -= self._ghosts.popitem(last=False)[1]
+    def _age(self) -> None:
+        """Forget the oldest of what was dropped, and now and then half of how often anything was asked for."""
+        most = _GHOSTS * (len(self._entries) + _FEW)
+        while len(self._ghosts) > most:
+            self._ghosts.popitem(last=False)
+        self._since_aged += 1
+        if self._since_aged > most:
+            self._since_aged = 0
+            for entry in self._entries.values():
+                entry.touches //= 2
+            for key in self._ghosts:
+                self._ghosts[key] //= 2
 
     def _drop(self, key: CacheKey) -> None:
         entry = self._entries.pop(key, None)

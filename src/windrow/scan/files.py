@@ -28,8 +28,8 @@ from windrow.storage import (
 
 __all__ = ["DataFile", "build_for", "open_sidecars", "split_file"]
 
-_OBJECT_BYTES = 6000
-"""What a parsed sidecar takes besides its bytes: its object, arrays and sections."""
+_OBJECT_BYTES, _COLUMN_BYTES = 12_000, 360
+"""What a parsed sidecar takes besides its bytes: objects, arrays and sections, and the schema of each column."""
 _PARALLEL = 16
 
 
@@ -83,7 +83,7 @@ def open_sidecars(context: ScanContext, files: Sequence[DataFile]) -> list[Sidec
 
 def weight_of(sidecar: Sidecar) -> int:
     """The memory that a parsed sidecar takes."""
-    return sidecar.content.size + _OBJECT_BYTES
+    return sidecar.content.size + _OBJECT_BYTES + _COLUMN_BYTES * sidecar.column_count
 
 
 def _open(context: ScanContext, file: DataFile) -> Sidecar:

@@ -11,7 +11,7 @@ import threading
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from types import TracebackType
 from typing import NamedTuple, Protocol, Self
@@ -198,8 +198,8 @@ class _Remote:
 
     def use(self, place: int) -> bytes:
         """The bytes of a unit, for a reader; what is to come next is fetched meanwhile."""
-        self._ahead.used(place)
-        return self.load(self._units[place])
+        fetched = self._ahead.used(place)
+        return self.load(self._units[place]) if fetched is None else fetched
 
     def close(self) -> None:
         """Give up what is still being fetched."""
@@ -249,26 +249,33 @@ class _Ahead:
         self._next = 0
         self._ahead = 0
         self._used: set[int] = set()
+        # What is here and was not asked for yet: no cache could be told to keep just that.
+        self._fetched: dict[int, Future[bytes | None]] = {}
         self._pool: ThreadPoolExecutor | None = None
 
-    def used(self, place: int) -> None:
-        """A reader is at a unit: fetch on."""
+    def used(self, place: int) -> bytes | None:
+        """A reader is at a unit: fetch on; gives what was fetched of it already."""
         with self._lock:
-            if place in self._used or len(self._units) < 2:
-                return
-            self._used.add(place)
-            if place < self._next:
+            if len(self._units) < 2:
+                return None
+            fetched = self._fetched.pop(place, None)
+            if fetched is not None:
                 self._ahead -= self._units[place].length
-            if self._pool is None:
-                self._pool = ThreadPoolExecutor(self._parallel, thread_name_prefix="windrow-ahead")
-            while self._next < len(self._units):
-                unit = self._units[self._next]
-                if self._next not in self._used:
-                    if self._ahead and self._ahead + unit.length > self._budget:
-                        break
-                    self._ahead += unit.length
-                    self._pool.submit(self._fetch, unit)
-                self._next += 1
+            self._used.add(place)
+            self._fetch_on()
+        return None if fetched is None else fetched.result()
+
+    def _fetch_on(self) -> None:
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._parallel, thread_name_prefix="windrow-ahead")
+        while self._next < len(self._units):
+            unit = self._units[self._next]
+            if self._next not in self._used:
+                if self._ahead and self._ahead + unit.length > self._budget:
+                    break
+                self._ahead += unit.length
+                self._fetched[self._next] = self._pool.submit(self._fetch, unit)
+            self._next += 1
 
     def close(self) -> None:
         """Fetch no more."""
@@ -278,10 +285,11 @@ class _Ahead:
         if pool is not None:
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _fetch(self, unit: _Unit) -> None:
+    def _fetch(self, unit: _Unit) -> bytes | None:
         # Whoever needs the unit tries again, and meets the error if it lasts.
         with suppress(WindrowError):
-            self._load(unit)
+            return self._load(unit)
+        return None
 
 
 def _units(virtual: VirtualFile) -> list[_Unit]:
