@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import io
+import tempfile
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from itertools import pairwise
+from pathlib import Path
 
+import datafusion
 import duckdb
 import numpy as np
 import polars as pl
@@ -90,18 +94,46 @@ def values(rng: np.random.Generator, kind: str, count: int, distinct: int) -> pa
 
 
 def write(rng: np.random.Generator, table: pa.Table) -> bytes:
-    """A file of the table, by one of the writers."""
-    flat = not any(
-        pa.types.is_nested(f.type) or pa.types.is_null(f.type) or pa.types.is_decimal(f.type) for f in table.schema
-    )
-    writer = rng.choice(["pyarrow", "pyarrow", "pyarrow", "duckdb", "polars"]) if flat and table.num_rows else "pyarrow"
-    sink = io.BytesIO()
-    if writer == "polars" and not any(pa.types.is_time(f.type) for f in table.schema):
-        pl.from_arrow(table).write_parquet(sink, compression="zstd", row_group_size=int(rng.integers(50, 500)))
-        if pq.read_schema(io.BytesIO(sink.getvalue())).types == _read_back(table).types:
-            return sink.getvalue()
-        sink = io.BytesIO()
-    return _by_pyarrow(rng, table, sink)
+    """A file of the table, by one of the writers; by pyarrow where another would change the types."""
+    writer = str(rng.choice(["pyarrow", "pyarrow", "pyarrow", *WRITERS]))
+    flat = not any(pa.types.is_nested(field.type) or pa.types.is_null(field.type) for field in table.schema)
+    if writer != "pyarrow" and flat and table.num_rows:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "written.parquet"
+            WRITERS[writer](rng, table, path)
+            data = path.read_bytes()
+        if pq.read_schema(io.BytesIO(data)).types == _read_back(table).types:
+            return data
+    return _by_pyarrow(rng, table)
+
+
+def _by_polars(rng: np.random.Generator, table: pa.Table, path: Path) -> None:
+    pl.from_arrow(table).write_parquet(path, compression="zstd", row_group_size=int(rng.integers(50, 500)))
+
+
+def _by_duckdb(rng: np.random.Generator, table: pa.Table, path: Path) -> None:
+    codec, version = rng.choice(["zstd", "snappy", "gzip", "uncompressed"]), rng.choice(["v1", "v2"])
+    with duckdb.connect() as connection:
+        connection.execute("set threads = 1; set timezone = 'UTC'")
+        connection.register("made", table)
+        connection.execute(f"copy made to '{path}' (format parquet, codec '{codec}', parquet_version '{version}')")
+
+
+def _by_parquet_rs(rng: np.random.Generator, table: pa.Table, path: Path) -> None:
+    context = datafusion.SessionContext(datafusion.SessionConfig().with_target_partitions(1))
+    context.from_arrow(table, name="made")
+    options = {
+        "compression": str(rng.choice(["zstd(3)", "snappy", "lz4_raw", "uncompressed"])),
+        "writer_version": str(rng.choice(["1.0", "2.0"])),
+        "dictionary_enabled": str(bool(rng.random() < 0.7)).lower(),
+        "max_row_group_size": str(rng.choice([64, 1000])),
+        "data_page_row_count_limit": str(rng.choice([32, 1000])),
+    }
+    told = ", ".join(f"'format.{name}' '{value}'" for name, value in options.items())
+    context.sql(f"copy made to '{path}' stored as parquet options ({told})").collect()
+
+
+WRITERS = {"polars": _by_polars, "duckdb": _by_duckdb, "parquet-rs": _by_parquet_rs}
 
 
 def _read_back(table: pa.Table) -> pa.Schema:
@@ -110,7 +142,8 @@ def _read_back(table: pa.Table) -> pa.Schema:
     return pq.read_schema(io.BytesIO(sink.getvalue()))
 
 
-def _by_pyarrow(rng: np.random.Generator, table: pa.Table, sink: io.BytesIO) -> bytes:
+def _by_pyarrow(rng: np.random.Generator, table: pa.Table) -> bytes:
+    sink = io.BytesIO()
     names = table.column_names
     dictionary = [name for name in names if rng.random() < 0.7]
     encodings = {}
@@ -152,24 +185,43 @@ def random_case(seed: int) -> Case:
     columns = [(f"s{n}", kind) for n, kind in enumerate(sort_kinds)] + [
         (f"b{n}", kind) for n, kind in enumerate(bodies)
     ]
+    row_group_rows, granule_rows = int(rng.choice([64, 100, 4096])), int(rng.choice([16, 50, 4096]))
     tables, files = [], []
-    for _ in range(int(rng.choice([1, 2, 3, 8, 32]))):
+    for table in _tables(rng, columns, schema, distinct):
+        if isinstance(table, _Apart):
+            options = {"row_group_size": row_group_rows, "max_rows_per_page": granule_rows, "write_page_index": True}
+            data = parquet(table.rows, compression="zstd", **options)
+        else:
+            data = write(rng, table)
+        files.append(data)
+        tables.append(pq.read_table(io.BytesIO(data)))
+    budget = int(rng.choice([1, 1 << 14, 1 << 28]))
+    return Case(schema, tables, files, int(rng.integers(1, 9)), row_group_rows, granule_rows, budget)
+
+
+@dataclass(frozen=True)
+class _Apart:
+    """Rows none of which lie between those of another input, to be written as a split is."""
+
+    rows: pa.Table
+
+
+def _tables(rng, columns, schema, distinct):
+    """The inputs: each on its own, or pieces of one."""
+    inputs = int(rng.choice([1, 2, 3, 8, 32]))
+    if rng.random() < 0.15:
+        table = pa.table({name: values(rng, str(kind), 900, distinct) for name, kind in columns})
+        table = table.take(pa.array(sort_indices(table, schema)))
+        cuts = np.sort(rng.integers(0, 901, inputs - 1)).tolist()
+        pieces = [_Apart(table.slice(low, high - low)) for low, high in pairwise([0, *cuts, 900])]
+        return [pieces[number] for number in rng.permutation(inputs)]
+    made = []
+    for _ in range(inputs):
         count = int(rng.choice([0, 1, 7, 60, 300]))
         kept = [column for column in columns if rng.random() < 0.9] or columns
         table = pa.table({name: values(rng, str(kind), count, distinct) for name, kind in kept})
-        table = table.take(pa.array(sort_indices(table, schema)))
-        data = write(rng, table)
-        files.append(data)
-        tables.append(pq.read_table(io.BytesIO(data)))
-    return Case(
-        schema,
-        tables,
-        files,
-        int(rng.integers(1, 9)),
-        int(rng.choice([64, 100, 4096])),
-        int(rng.choice([16, 50, 4096])),
-        int(rng.choice([1, 1 << 14, 1 << 28])),
-    )
+        made.append(table.take(pa.array(sort_indices(table, schema))))
+    return made
 
 
 def duckdb_order(table: pa.Table, schema: SortSchema) -> pa.Table:

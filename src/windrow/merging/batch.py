@@ -7,7 +7,7 @@ pyarrow, plainly, and read then.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -23,7 +23,7 @@ from windrow.merging.columns import Column, Way
 from windrow.merging.inputs import Input
 from windrow.parquet.chunk import chunk_starts
 from windrow.parquet.footer import read_footer
-from windrow.parquet.page_reader import Chunks, Coded, Fixed, scan_pages, unpack, unreadable
+from windrow.parquet.page_reader import Chunks, Coded, CodedRows, Fixed, scan_pages, unpack, unreadable
 
 __all__ = ["Batch", "Piece", "Source"]
 
@@ -64,30 +64,55 @@ class Batch:
 
     source: Source
     pieces: Sequence[Piece]
+    whole: Batch | None = None
+    """That which has the bytes, when this is a part of it."""
     _readers: dict[int, pq.ParquetFile] = field(default_factory=dict)
 
     @cached_property
+    def starts(self) -> npt.NDArray[np.int64]:
+        """The row that each piece begins at; last how many rows all pieces have."""
+        return np.cumsum([0, *(piece.last - piece.first for piece in self.pieces)])
+
+    @property
     def rows(self) -> int:
         """How many rows all pieces have."""
-        return sum(piece.last - piece.first for piece in self.pieces)
+        return int(self.starts[-1])
 
-    def values(self, column: int) -> Coded | Fixed | pa.ChunkedArray:
+    def without(self, dropped: Collection[int]) -> Batch:
+        """The same bytes, but none of the rows of some pieces."""
+        pieces = [
+            piece._replace(last=piece.first) if number in dropped else piece for number, piece in enumerate(self.pieces)
+        ]
+        return replace(self, pieces=pieces, whole=self.whole or self)
+
+    def chunk_bytes(self, piece: int, leaf: int) -> memoryview:
+        """The bytes of a column chunk as they lie in the file."""
+        data, shifts = self._bytes
+        chunk = self.source.inputs[self.pieces[piece].input].footer.chunks[self.pieces[piece].group :, leaf][:1]
+        start = int(chunk_starts(chunk)[0] + shifts[piece])
+        return memoryview(data)[start : start + int(chunk["total_compressed_size"][0])]
+
+    def values(self, column: int) -> Coded | CodedRows | Fixed | pa.ChunkedArray:
         """A column of all rows."""
         plan = self.source.columns[column]
         if plan.way is Way.ARROW:
             return self._by_arrow(plan)
         place = [each.way is not Way.ARROW for each in self.source.columns[:column]].count(True)
         count = len(self.pieces)
-        data, chunks, pages = self._pages
+        data, chunks, pages = (self.whole or self).headers
         low, high = np.searchsorted(pages["chunk"], [place * count, (place + 1) * count])
         own = pages[low:high].copy()
         own["chunk"] -= place * count
-        part = chunks[place * count : (place + 1) * count]
+        part = replace(chunks[place * count : (place + 1) * count], last=self._lasts)
         unpacked = unpack(data, own, part, executor=self.source.executor, threads=self.source.threads)
         return unpacked.coded() if plan.way is Way.CODED else unpacked.fixed(np.dtype(f"u{_width(plan)}"))
 
     @cached_property
-    def _pages(self) -> tuple[memoryview, Chunks, npt.NDArray[np.void]]:
+    def _lasts(self) -> npt.NDArray[np.int64]:
+        return np.array([piece.last for piece in self.pieces], np.int64)
+
+    @cached_property
+    def headers(self) -> tuple[memoryview, Chunks, npt.NDArray[np.void]]:
         """All bytes, the chunks of all columns that go by our own ways, column by column, and their pages."""
         data, chunks = self._fetch()
         own = [number for number, column in enumerate(self.source.columns) if column.way is not Way.ARROW]
@@ -107,7 +132,7 @@ class Batch:
         own = [column.way is not Way.ARROW for column in self.source.columns]
         marks = self._rows_of(self.source.marks)[:, own].T.reshape(-1)
         records = self._rows_of(self.source.chunks)[:, own].T.reshape(-1)
-        data, shifts = self._bytes()
+        data, shifts = self._bytes
         count = sum(own)
         starts = np.where(marks >= 0, chunk_starts(records) + np.tile(shifts, count), 0)
         ends = np.where(marks >= 0, starts + records["total_compressed_size"], 0)
@@ -132,6 +157,7 @@ class Batch:
             names=names * count,
         )
 
+    @cached_property
     def _bytes(self) -> tuple[bytes, npt.NDArray[np.int64]]:
         """The bytes of all pieces, and what has to be added to a position in a piece's file to find it there."""
         by_input: dict[int, list[int]] = {}
@@ -165,7 +191,11 @@ class Batch:
         return b"".join(parts), replace(chunks, **changed)
 
     def _by_arrow(self, column: Column) -> pa.ChunkedArray:
-        parts = [self._read(piece, column).slice(piece.first, piece.last - piece.first) for piece in self.pieces]
+        parts = [
+            self._read(piece, column).slice(piece.first, piece.last - piece.first)
+            for piece in self.pieces
+            if piece.last > piece.first
+        ]
         chunks = [chunk for part in parts for chunk in part.chunks]
         return pa.chunked_array(chunks, column.field.type)
 

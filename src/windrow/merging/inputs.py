@@ -16,9 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windrow.errors import Damaged, StorageError
-from windrow.parquet.chunk import ENCRYPTED, chunk_starts
+from windrow.parquet.chunk import ENCRYPTED, HAS_MAX_VALUE, HAS_MIN_VALUE, HAS_NULL_COUNT, chunk_starts
 from windrow.parquet.footer import TAIL_SIZE, ParquetFooter, footer_length, read_footer
 from windrow.parquet.footer_grammar import FOOTER_GRAMMAR
+from windrow.parquet.schema import PhysicalType
 from windrow.storage import ByteRange, Store
 
 __all__ = ["Input", "open_inputs"]
@@ -44,6 +45,24 @@ class Input:
     def rows(self) -> int:
         """How many rows the file has."""
         return int(self.footer.row_group_rows.sum())
+
+    @property
+    def groups(self) -> int:
+        """How many row groups the file has."""
+        return int(self.footer.row_group_rows.size)
+
+    def text_bounds(self, column: str, group: int) -> tuple[bytes, bytes] | None:
+        """Bytes that no text of a column in a row group is below or above; None where nobody knows."""
+        leaf = next((leaf for leaf in self.footer.leaves if leaf.path == (column,)), None)
+        if leaf is None or leaf.element.physical_type != PhysicalType.BYTE_ARRAY:
+            return None
+        chunk = self.footer.chunks[group, leaf.index]
+        told = HAS_MIN_VALUE | HAS_MAX_VALUE | HAS_NULL_COUNT
+        if chunk["flags"] & told != told or chunk["null_count"]:
+            return None
+        low, high = int(chunk["min_offset"]), int(chunk["max_offset"])
+        metadata = self.footer.metadata
+        return metadata[low : low + int(chunk["min_length"])], metadata[high : high + int(chunk["max_length"])]
 
     @cached_property
     def signature(self) -> tuple[bytes, bytes]:
@@ -84,6 +103,17 @@ class Input:
         except StorageError as error:
             raise StorageError(f"{self.key}: input of the merge: {error}", retryable=error.retryable) from error
         return [(start, piece) for (start, _), piece in zip(spans, pieces, strict=True)]
+
+    def read(self, spans: Sequence[tuple[int, int]]) -> list[bytes]:
+        """The bytes of some spans, by offset and length; those near the end of the file are there already."""
+        known = self.size - len(self.tail)
+        if any(offset < 0 or length < 0 or offset + length > self.size for offset, length in spans):
+            raise Damaged(f"{self.key}: a page index lies outside of the file of {self.size} bytes; write it again")
+        if all(offset >= known or not length for offset, length in spans):
+            return [self.tail[offset - known : offset - known + length] if length else b"" for offset, length in spans]
+        ranges = [ByteRange(offset, length) for offset, length in spans if length]
+        pieces = iter(self.store.get_ranges(self.key, ranges))
+        return [bytes(next(pieces)) if length else b"" for _, length in spans]
 
     def reader(self) -> pq.ParquetFile:
         """The file as pyarrow reads it."""

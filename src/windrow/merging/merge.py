@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from windrow.merging.batch import Batch, Piece, Source
 from windrow.merging.columns import Column, chunk_table, created_by, plan_columns, united_schema, with_field_ids
+from windrow.merging.copies import Copies, row_groups
 from windrow.merging.cuts import Cuts
 from windrow.merging.inputs import Input
 from windrow.merging.order import Merged, key_of, merge_order
@@ -67,6 +68,8 @@ class Merge:
     _closed: bool = True
     _waiting: set[int] = field(default_factory=set)
     """Inputs whose rows come behind what is being written."""
+    _patient: bool = True
+    """Whether inputs may be left out that seem far behind; not after a batch of which nothing was written."""
 
     @classmethod
     def of(
@@ -91,7 +94,8 @@ class Merge:
         at = [(0, 0)] * len(self.inputs)
         target = max(self.options.memory_budget // _row_bytes(self.inputs), self.options.layout.row_group_rows)
         most = target
-        while any(at[number][0] < source.footer.row_group_rows.size for number, source in enumerate(self.inputs)):
+        self._patient = sum(source.rows for source in self.inputs) > most
+        while any(at[number][0] < source.groups for number, source in enumerate(self.inputs)):
             pieces = self._choose(at, most)
             done = self._batch(pieces, at, cuts)
             most = target if done else 2 * most
@@ -106,7 +110,7 @@ class Merge:
         """The rows to load: from each input's next row on, evenly, about so many; of one that waits just the next."""
         chosen: list[Piece] = []
         left = {number: _groups_from(source, *at[number]) for number, source in enumerate(self.inputs)}
-        for number in self._waiting:
+        for number in self._waiting | self._far(at):
             chosen += (
                 Piece(number, group, first, min(first + 1, last)) for group, first, last in islice(left.pop(number), 1)
             )
@@ -125,17 +129,35 @@ class Merge:
                 rows += group[2] - group[1]
         return sorted(chosen)
 
+    def _far(self, at: Sequence[tuple[int, int]]) -> set[int]:
+        """Inputs whose next rows come behind all next row groups of the others, by what footers tell."""
+        first = self._sorting[0][1] if self._sorting else None
+        if not self._patient or first is None or first.direction is Direction.DESCENDING:
+            return set()
+        open_inputs = [number for number, source in enumerate(self.inputs) if at[number][0] < source.groups]
+        spans = {number: self.inputs[number].text_bounds(first.name, at[number][0]) for number in open_inputs}
+        near: tuple[bytes, bytes] | None = None
+        for number in sorted(open_inputs, key=lambda number: (spans[number] or (b"", b""))[0]):
+            span = spans[number]
+            if span is None or (near is not None and span[0] > near[1]):
+                break
+            near = span if near is None else (near[0], max(near[1], span[1]))
+        else:
+            return set()
+        return {number for number in open_inputs if near is not None and (spans[number] or near)[0] > near[1]}
+
     def _batch(self, pieces: Sequence[Piece], at: list[tuple[int, int]], cuts: Cuts) -> int:
         """Write what can be written of a batch; how many rows that was."""
         batch = Batch(self.source, pieces)
         merged, held = self._order(batch)
         ready = self._ready(merged, pieces)
-        segments, done = self._segments(merged, ready, cuts, last=ready == batch.rows and self._all_loaded(pieces))
+        everything = ready == batch.rows and self._all_loaded(pieces)
+        segments, done = self._segments(batch, merged, ready, cuts, last=everything)
         emitted = merged.order.slice(0, done)
         if segments:
             # sort columns but the last do not change inside a group of the order
             prefix = frozenset(place for place, _ in self._sorting[:-1])
-            write_segments(batch, merged, emitted, segments, self.options.layout, held, prefix)
+            write_segments(batch, merged, segments, self.options.layout, held, prefix, self._copies)
         cuts.pass_by(emitted)
         counts = emitted.rows_of_inputs()
         for number, count in enumerate(counts.tolist()):
@@ -144,6 +166,7 @@ class Merge:
         next_up = {number for number, limit in limits.items() if limit == min(limits.values())}
         # nobody waits once nothing moves
         self._waiting = set(np.flatnonzero(counts == 0).tolist()) - next_up if done else set()
+        self._patient = bool(done)
         return done
 
     @cached_property
@@ -174,8 +197,8 @@ class Merge:
         """The inputs of which later rows are not loaded."""
         last = {piece.input: piece for piece in pieces}
         for number, piece in last.items():
-            groups = self.inputs[number].footer.row_group_rows
-            if piece.group + 1 < groups.size or piece.last < groups[piece.group]:
+            source = self.inputs[number]
+            if piece.group + 1 < source.groups or piece.last < source.footer.row_group_rows[piece.group]:
                 yield number
 
     def _limits(self, merged: Merged, pieces: Sequence[Piece]) -> dict[int, tuple[int, int]]:
@@ -191,16 +214,25 @@ class Merge:
         limits = self._limits(merged, pieces)
         return merged.place_of(min(limits.values())) if limits else merged.order.rows
 
-    def _segments(self, merged: Merged, ready: int, cuts: Cuts, *, last: bool) -> tuple[list[Segment], int]:
+    @cached_property
+    def _copies(self) -> Copies:
+        return Copies(self.file_schema.footer, *self.options.layout)
+
+    def _segments(
+        self, batch: Batch, merged: Merged, ready: int, cuts: Cuts, *, last: bool
+    ) -> tuple[list[Segment], int]:
         """Which rows go to which output: whole row groups, but at the end of an output; and how many these are."""
-        places = cuts.places(merged, ready)
-        start, rows = places[-1] if places else 0, self.options.layout.row_group_rows
-        end = ready if last else start + (ready - start) // rows * rows
-        segments = []
-        for low, high in pairwise([0, *places, end]):
-            if low < high:
-                segments.append(Segment(self._output(), low, high))
-                self._closed = high in places
+        places, rows = cuts.places(merged, ready), self.options.layout.row_group_rows
+        # only what is read for the order is known of rows that are copied
+        copyable = not self.options.plain and self.timestamp in self.schema.column_names
+        copies = self._copies.found(batch, merged, ready) if copyable else {}
+        segments, end = [], 0
+        for low, high in pairwise([0, *places, ready]):
+            complete = last or high in places
+            groups = row_groups(copies, batch, low, high, rows, complete=complete)
+            if groups:
+                segments.append(Segment(self._output(), groups))
+                self._closed, end = high in places, groups[-1].last
         return segments, end
 
     def _output(self) -> Output:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice, pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -165,6 +166,31 @@ class MergeOrder:
                 counts[0] -= first - before
         return MergeOrder(starts, counts, self.input_ends, self.inputs[low : high + 1])
 
+    def without(self, dropped: Sequence[tuple[int, int]]) -> MergeOrder:
+        """The order without some stretches of places, which ascend."""
+        if not dropped:
+            return self
+        kept = islice(pairwise([0, *(place for stretch in dropped for place in stretch), self.rows]), 0, None, 2)
+        parts = [self.slice(low, high) for low, high in kept if low < high] or [self.slice(0, 0)]
+        starts = np.concatenate([part.starts for part in parts])
+        if self.counts is None:
+            return MergeOrder(starts, None, self.input_ends)
+        counts = np.concatenate([part.lengths for part in parts])
+        return MergeOrder(starts, counts, self.input_ends, np.concatenate([part.inputs for part in parts]))
+
+    def renumbered(self, starts: Longs, kept: Longs) -> MergeOrder:
+        """The order of rows that are numbered from `kept` on where it numbers them from `starts` on, piece by piece."""
+        shift = (starts - kept)[np.searchsorted(starts, self.starts, side="right") - 1]
+        owners = None if self.counts is None else self.inputs
+        return MergeOrder((self.starts - shift).astype(self.starts.dtype), self.counts, self.input_ends, owners)
+
+    def rows_at(self, places: Longs) -> Longs:
+        """The rows at some places in the order."""
+        if self.counts is None:
+            return self.starts[places].astype(np.int64)
+        runs = np.searchsorted(self.ends, places, side="right")
+        return np.asarray(self.starts[runs] + self.counts[runs] - (self.ends[runs] - places))
+
     def row_at(self, place: int) -> int:
         """The row at a place in the order."""
         if self.counts is None:
@@ -236,6 +262,16 @@ class Merged:
     def place_of(self, key: tuple[int, int]) -> int:
         """The first place in the order whose key is not less."""
         return self.keys.place_of(key, self.order)
+
+    def place_of_row(self, row: int) -> int:
+        """The place of a row in the order."""
+        first = self.keys.place_of(self.key_at(row), self.order)
+        found, step = np.empty(0, np.int64), 64
+        while not found.size:
+            # rows with the same key follow each other
+            places = np.arange(first, min(first + step, self.order.rows))
+            found, first, step = places[self.order.rows_at(places) == row], first + step, 2 * step
+        return int(found[0])
 
 
 def merge_order(keys: Sequence[Key], names: Sequence[str], rows: Sequence[int], series_columns: int) -> Merged:

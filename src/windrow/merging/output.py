@@ -6,7 +6,6 @@ import mmap
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +14,7 @@ import pyarrow as pa
 
 from windrow.merging.batch import Batch
 from windrow.merging.columns import Column, Way
+from windrow.merging.copies import Copies, Group
 from windrow.merging.order import Merged, MergeOrder
 from windrow.merging.verify import EVERY, Witness
 from windrow.parquet.chunk_writer import ChunkWriter, EncodedChunk, Pages, granules
@@ -63,6 +63,8 @@ class Output:
     witnesses: list[Witness] = field(default_factory=list)
     first_keys: dict[str, list[pa.Array]] = field(default_factory=dict)
     """Of each sort column the values that granules begin with."""
+    granules: list[int] = field(default_factory=list)
+    """How many granules each row group has."""
     size: int = 0
 
     def __post_init__(self) -> None:
@@ -80,12 +82,12 @@ class Output:
         for count, group in zip(rows, chunks, strict=True):
             self._writer.append(count, group)
 
-    def witness(self, batch: Batch, order: MergeOrder, bounds: Longs, rows: int) -> None:
+    def witness(self, batch: Batch, order: MergeOrder, groups: Sequence[Group], rows: int) -> None:
         """Note for some of the row groups that are about to be written where their first rows come from."""
         written = self._writer.row_groups
-        for number in range(-written % EVERY, bounds.size - 1, EVERY):
-            first = int(bounds[number])
-            part = order.slice(first, min(first + rows, int(bounds[number + 1])))
+        for number in range(-written % EVERY, len(groups), EVERY):
+            first, last, _ = groups[number]
+            part = order.slice(first, min(first + rows, last))
             self.witnesses.append(_witness(batch, part, written + number))
 
     def finish(self, key_value: dict[str, str]) -> memoryview:
@@ -102,58 +104,125 @@ class Output:
 
 
 class Segment(NamedTuple):
-    """Rows of the order that go to an output, from one place to another."""
+    """Rows of the order that go to an output, by row groups."""
 
     output: Output
-    first: int
-    last: int
+    groups: Sequence[Group]
+
+    @property
+    def first(self) -> int:
+        """The place in the order that it begins at."""
+        return self.groups[0].first
+
+    @property
+    def last(self) -> int:
+        """The place in the order that it ends before."""
+        return self.groups[-1].last
+
+    @property
+    def encoded(self) -> list[int]:
+        """The rows of those row groups that are not copied."""
+        return [group.last - group.first for group in self.groups if group.piece is None]
+
+    @property
+    def copied(self) -> list[Group]:
+        """Those row groups that are."""
+        return [group for group in self.groups if group.piece is not None]
 
 
 def write_segments(
     batch: Batch,
     merged: Merged,
-    order: MergeOrder,
     segments: Sequence[Segment],
     layout: Layout,
     held: dict[int, Any],
     prefix: frozenset[int],
+    copies: Copies,
 ) -> None:
     """Send all columns of a batch through the order; `held` are those read for it, `prefix` its keys but the last."""
-    orders = [order.slice(segment.first, segment.last) for segment in segments]
-    groups = [granules(segment.last - segment.first, layout.row_group_rows) for segment in segments]
-    chunks: list[list[list[EncodedChunk]]] = [[[] for _ in bounds[1:]] for bounds in groups]
+    copied = {group.piece for segment in segments for group in segment.copied if group.piece is not None}
+    rest = batch.without(copied) if copied else batch
+    orders = [_order(merged.order, segment) for segment in segments]
+    bodies = [order.renumbered(batch.starts, rest.starts) for order in orders] if copied else orders
+    chunks = [[_copied(batch, group, copies) for group in segment.groups] for segment in segments]
+    firsts = [_first_rows(batch, merged.order, segment, layout, copies) for segment in segments]
     for number, column in enumerate(batch.source.columns):
-        values = held.pop(number) if number in held else batch.values(number)
-        cursors = _cursors(values, batch)
-        for segment, part, bounds, target in zip(segments, orders, groups, chunks, strict=True):
-            if number in prefix and isinstance(values, Coded | CodedRows):
-                gathered: Any = _by_group(values, merged, segment)
-            else:
+        own, parts = (batch, orders) if number in held else (rest, bodies)
+        if number not in held and not any(part.rows for part in parts):
+            continue
+        values = held.pop(number) if number in held else own.values(number)
+        cursors = _cursors(values, own)
+        for segment, part, first, target in zip(segments, parts, firsts, chunks, strict=True):
+            gathered: Any = None
+            if number in prefix and isinstance(values, Coded | CodedRows) and not segment.copied:
+                gathered = _by_group(values, merged, segment)
+            elif part.rows:
                 gathered = _gather(values, part, cursors)
-            _summarise(segment.output, column, gathered)
-            if column.name in segment.output.sorted_by:
-                firsts = np.concatenate(
-                    [granules(high - low, layout.granule_rows)[:-1] + low for low, high in pairwise(bounds)]
-                )
-                segment.output.first_keys.setdefault(column.name, []).append(_taken(gathered, column, firsts))
-            for group, encoded in enumerate(_encode(gathered, column, bounds, layout, batch)):
-                target[group].extend(encoded)
+            _note(segment, column, values, gathered, first, batch)
+            if gathered is not None:
+                encoded = iter(_encode(gathered, column, segment.encoded, layout, batch))
+                for group, into in zip(segment.groups, target, strict=True):
+                    if group.piece is None:
+                        into.extend(next(encoded))
         del values
-    for segment, part, bounds, target in zip(segments, orders, groups, chunks, strict=True):
-        segment.output.witness(batch, part, bounds, layout.granule_rows)
-        segment.output.append(np.diff(bounds).tolist(), target)
+    for segment, target, first in zip(segments, chunks, firsts, strict=True):
+        segment.output.witness(batch, merged.order, segment.groups, layout.granule_rows)
+        segment.output.append([group.last - group.first for group in segment.groups], target)
+        segment.output.granules.extend(each.size for each in first)
+
+
+def _order(order: MergeOrder, segment: Segment) -> MergeOrder:
+    """The order of the rows of a segment that are not copied."""
+    dropped = [(group.first - segment.first, group.last - segment.first) for group in segment.copied]
+    return order.slice(segment.first, segment.last).without(dropped)
+
+
+def _copied(batch: Batch, group: Group, copies: Copies) -> list[EncodedChunk]:
+    return [] if group.piece is None else copies.chunks(batch, group.piece)
+
+
+def _first_rows(batch: Batch, order: MergeOrder, segment: Segment, layout: Layout, copies: Copies) -> list[Longs]:
+    """The rows that the granules of each row group begin with."""
+    return [
+        order.rows_at(group.first + granules(group.last - group.first, layout.granule_rows)[:-1])
+        if group.piece is None
+        else batch.starts[group.piece] + copies.first_rows(batch, group.piece)
+        for group in segment.groups
+    ]
+
+
+def _note(segment: Segment, column: Column, values: Any, gathered: Any, firsts: Sequence[Longs], batch: Batch) -> None:
+    """Take down what is to be known of a sort column of an output."""
+    output = segment.output
+    if column.name in output.sorted_by:
+        output.first_keys.setdefault(column.name, []).append(_taken(values, column, np.concatenate(firsts)))
+    if gathered is not None:
+        _summarise(output, column, gathered)
+    for group in segment.copied:
+        if group.piece is not None:
+            _summarise(output, column, _part(values, *batch.starts[group.piece : group.piece + 2].tolist()))
+
+
+def _part(values: Any, first: int, last: int) -> Any:
+    """Some rows of a column that follow each other."""
+    if isinstance(values, CodedRows):
+        return Coded(values.codes[first:last], np.arange(1, last - first + 1), values.texts)
+    if isinstance(values, Fixed):
+        return Fixed(values.values[first:last], None if values.valid is None else values.valid[first:last])
+    if isinstance(values, Coded):
+        low, high = np.searchsorted(values.ends, first, side="right"), np.searchsorted(values.ends, last)
+        return Coded(values.codes[low : high + 1], np.minimum(values.ends[low : high + 1], last) - first, values.texts)
+    return values.slice(first, last - first)
 
 
 def _witness(batch: Batch, order: MergeOrder, group: int) -> Witness:
     """Those rows of the order that come from the piece which gives most of them."""
-    counts = np.array([piece.last - piece.first for piece in batch.pieces], np.int64)
-    ends = np.cumsum(counts)
     rows = order.indices
-    owners = np.searchsorted(ends, rows, side="right")
+    owners = np.searchsorted(batch.starts, rows, side="right") - 1
     most = int(np.bincount(owners).argmax())
     places = np.flatnonzero(owners == most)
     piece = batch.pieces[most]
-    return Witness(group, piece.input, piece.group, places, rows[places] - int(ends[most] - counts[most]) + piece.first)
+    return Witness(group, piece.input, piece.group, places, rows[places] - int(batch.starts[most]) + piece.first)
 
 
 def _by_group(values: Coded | CodedRows, merged: Merged, segment: Segment) -> Coded:
@@ -224,10 +293,10 @@ def _gather_fixed(values: npt.NDArray[Any], order: MergeOrder) -> npt.NDArray[An
     return out
 
 
-def _encode(values: Any, column: Column, bounds: Longs, layout: Layout, batch: Batch) -> list[list[EncodedChunk]]:
-    """The chunks of each row group."""
+def _encode(values: Any, column: Column, rows: Sequence[int], layout: Layout, batch: Batch) -> list[list[EncodedChunk]]:
+    """The chunks of row groups of so many rows."""
     if column.way is Way.ARROW:
-        return arrow_chunks(values, column.field, np.diff(bounds).tolist(), layout.granule_rows)
+        return arrow_chunks(values, column.field, rows, layout.granule_rows)
     leaf = column.leaves[0]
     writer = ChunkWriter(
         leaf.path,
@@ -238,13 +307,13 @@ def _encode(values: Any, column: Column, bounds: Longs, layout: Layout, batch: B
         batch.source.threads,
     )
     write = writer.coded if column.way is Way.CODED else writer.fixed
-    return [[chunk] for chunk in write(values, Pages.of(np.diff(bounds).tolist(), layout.granule_rows))]
+    return [[chunk] for chunk in write(values, Pages.of(rows, layout.granule_rows))]
 
 
 def _taken(values: Any, column: Column, rows: Longs) -> pa.Array:
     """Some rows of a column as Arrow values."""
     kind = column.field.type
-    if isinstance(values, Coded):
+    if isinstance(values, Coded | CodedRows):
         codes = _codes_at(values, rows)
         return values.texts.take(pa.array(codes, mask=codes < 0)).cast(kind)
     if isinstance(values, Fixed):

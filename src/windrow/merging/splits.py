@@ -6,13 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
 
 from windrow.errors import Damaged, InvalidInput
 from windrow.merging.inputs import Input, open_inputs
 from windrow.merging.merge import DEFAULT_OPTIONS, Merge, MergeOptions
-from windrow.merging.output import Layout, Output
+from windrow.merging.output import Output
 from windrow.merging.verify import Verify, verify_all, verify_sample
 from windrow.model.invariants import require
 from windrow.model.scope import CompactionScope
@@ -76,7 +78,7 @@ def merge_splits(  # noqa: PLR0913 - what few callers need is given by name
             ]
             data = [output.finish(split.to_key_value()) for output, split in zip(outputs, described, strict=True)]
             _verify(merge, data, verify, bookkeeping)
-            keys = [_granule_keys(output, schema, options.layout) for output in outputs]
+            keys = [_granule_keys(output, schema) for output in outputs]
             return _store(into or store, described, data, keys)
         finally:
             merge.close()
@@ -175,11 +177,15 @@ def _verify(merge: Merge, data: Sequence[memoryview], verify: Verify, bookkeepin
         verify_sample(buffer, output.witnesses, merge.inputs, merge.schema, columns)
 
 
-def _granule_keys(output: Output, schema: SortSchema, layout: Layout) -> list[tuple[FirstKeys, ...]]:
+def _granule_keys(output: Output, schema: SortSchema) -> list[tuple[FirstKeys, ...]]:
     """The first key of each granule, by row group, from the rows that granules begin with."""
-    columns = {name: pa.chunked_array(output.first_keys[name]) for name in output.first_keys}
-    granules = -(-layout.row_group_rows // layout.granule_rows)
-    return granule_keys(pa.table(columns), schema, row_group_rows=granules, granule_rows=1)
+    rows = pa.table({name: pa.chunked_array(output.first_keys[name]) for name in output.first_keys})
+    ends = np.cumsum([0, *output.granules]).tolist()
+    return [
+        keys
+        for low, high in pairwise(ends)
+        for keys in granule_keys(rows.slice(low, high - low), schema, row_group_rows=high - low, granule_rows=1)
+    ]
 
 
 def _store(

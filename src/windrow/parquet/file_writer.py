@@ -20,9 +20,9 @@ from windrow.parquet import thrift as t
 from windrow.parquet.chunk_writer import Bounds, EncodedChunk
 from windrow.parquet.codecs import ZSTD_LEVEL
 from windrow.parquet.footer import MAGIC, ParquetFooter, SortingColumn, read_footer
-from windrow.parquet.page_index import parse_offset_index
+from windrow.parquet.page_index import OffsetIndex, parse_offset_index
 
-__all__ = ["FileSchema", "FileWriter", "arrow_chunks"]
+__all__ = ["FileSchema", "FileWriter", "arrow_chunks", "copied_chunk"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,17 +199,27 @@ def arrow_chunks(
 
 
 def _taken(data: memoryview, footer: ParquetFooter, group: int, leaf: int) -> EncodedChunk:
-    """A chunk of a file, as if we had encoded it."""
+    """A chunk of a file that is in memory, as if we had encoded it."""
     chunk, name = footer.chunks[group, leaf], footer.leaves[leaf].path[0]
     start, size = int(c.chunk_starts(footer.chunks[group : group + 1, leaf])[0]), int(chunk["total_compressed_size"])
     at, length = int(chunk["offset_index_offset"]), int(chunk["offset_index_length"])
     index = parse_offset_index(data[at : at + length], name=name)
     at, length = int(chunk["column_index_offset"]), int(chunk["column_index_length"])
-    exact = (c.HAS_MIN_VALUE, c.HAS_MAX_VALUE)
+    bounds = bytes(data[at : at + length]) if chunk["flags"] & c.HAS_COLUMN_INDEX else None
+    return copied_chunk(footer, group, leaf, bytes(data[start : start + size]), index, bounds)
+
+
+def copied_chunk(
+    footer: ParquetFooter, group: int, leaf: int, data: Any, index: OffsetIndex, column_index: bytes | None
+) -> EncodedChunk:
+    """A chunk of another file, given its bytes and its page index, as if we had encoded it."""
+    chunk = footer.chunks[group, leaf]
+    start = int(c.chunk_starts(footer.chunks[group : group + 1, leaf])[0])
+    told = (c.HAS_MIN_VALUE, c.HAS_MAX_VALUE)
     spans = ((chunk["min_offset"], chunk["min_length"]), (chunk["max_offset"], chunk["max_length"]))
     bounds = [
         footer.metadata[int(first) : int(first + count)] if chunk["flags"] & flag else None
-        for flag, (first, count) in zip(exact, spans, strict=True)
+        for flag, (first, count) in zip(told, spans, strict=True)
     ]
     return EncodedChunk(
         int(chunk["physical_type"]),
@@ -218,13 +228,13 @@ def _taken(data: memoryview, footer: ParquetFooter, group: int, leaf: int) -> En
         int(chunk["codec"]),
         int(chunk["num_values"]),
         int(chunk["total_uncompressed_size"]),
-        size,
-        [bytes(data[start : start + size])],
-        bool(chunk["flags"] & c.HAS_DICTIONARY_OFFSET),
+        len(data),
+        [data],
+        int(index.offsets[0] if index.offsets.size else start) > start,
         index.offsets - start,
         index.compressed_sizes,
         index.first_rows,
         int(chunk["null_count"]) if chunk["flags"] & c.HAS_NULL_COUNT else None,
         Bounds(*bounds),
-        bytes(data[at : at + length]) if chunk["flags"] & c.HAS_COLUMN_INDEX else None,
+        column_index,
     )
