@@ -102,9 +102,17 @@ def write(rng: np.random.Generator, table: pa.Table) -> bytes:
             path = Path(folder) / "written.parquet"
             WRITERS[writer](rng, table, path)
             data = path.read_bytes()
-        if pq.read_schema(io.BytesIO(data)).types == _read_back(table).types:
+        if _is_like(data, table):
             return data
     return _by_pyarrow(rng, table)
+
+
+def _is_like(data: bytes, table: pa.Table) -> bool:
+    """Whether pyarrow reads the file, with the same types; pages of nothing but nulls make it stumble over deltas."""
+    try:
+        return pq.read_table(io.BytesIO(data)).schema.types == _read_back(table).types
+    except OSError:
+        return False
 
 
 def _by_polars(rng: np.random.Generator, table: pa.Table, path: Path) -> None:

@@ -7,11 +7,12 @@ pyarrow, plainly, and read then.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from threading import Lock
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,7 @@ from windrow.parquet.page_reader import Chunks, Coded, CodedRows, Fixed, scan_pa
 __all__ = ["Batch", "Piece", "Source"]
 
 LACKING, FOREIGN = -1, -2
+Result = TypeVar("Result")
 
 
 class Piece(NamedTuple):
@@ -49,7 +51,10 @@ class Source:
     """A chunk for each row group of all inputs and each column."""
     marks: npt.NDArray[np.int64]
     executor: Executor | None = None
-    threads: int = 1
+
+    def each(self, work: Callable[[int], Result], columns: Iterable[int]) -> Iterator[Result]:
+        """Do the work for some columns, several at a time when there are threads for it; results in their order."""
+        return map(work, columns) if self.executor is None else self.executor.map(work, columns)
 
     @cached_property
     def first_groups(self) -> npt.NDArray[np.int64]:
@@ -67,6 +72,8 @@ class Batch:
     whole: Batch | None = None
     """That which has the bytes, when this is a part of it."""
     _readers: dict[int, pq.ParquetFile] = field(default_factory=dict)
+    _reading: Lock = field(default_factory=Lock)
+    """Held while pyarrow reads: a file of its is for one thread at a time."""
 
     @cached_property
     def starts(self) -> npt.NDArray[np.int64]:
@@ -77,6 +84,11 @@ class Batch:
     def rows(self) -> int:
         """How many rows all pieces have."""
         return int(self.starts[-1])
+
+    def load(self) -> None:
+        """Fetch all bytes, before several threads ask for them."""
+        if any(column.way is not Way.ARROW for column in self.source.columns):
+            _ = self.headers
 
     def without(self, dropped: Collection[int]) -> Batch:
         """The same bytes, but none of the rows of some pieces."""
@@ -104,7 +116,7 @@ class Batch:
         own = pages[low:high].copy()
         own["chunk"] -= place * count
         part = replace(chunks[place * count : (place + 1) * count], last=self._lasts)
-        unpacked = unpack(data, own, part, executor=self.source.executor, threads=self.source.threads)
+        unpacked = unpack(data, own, part)
         return unpacked.coded() if plan.way is Way.CODED else unpacked.fixed(np.dtype(f"u{_width(plan)}"))
 
     @cached_property
@@ -206,8 +218,9 @@ class Batch:
         if column.name not in {leaf.path[0] for leaf in source.footer.leaves}:
             return pa.chunked_array([pa.nulls(rows, column.field.type)])
         try:
-            reader = self._readers.get(piece.input) or self._readers.setdefault(piece.input, source.reader())
-            table = reader.read_row_group(piece.group, columns=[column.name])
+            with self._reading:
+                reader = self._readers.get(piece.input) or self._readers.setdefault(piece.input, source.reader())
+                table = reader.read_row_group(piece.group, columns=[column.name])
             return table.column(column.name).cast(column.field.type)
         except (pa.ArrowException, OSError, KeyError) as error:
             raise Damaged(f"{source.key}: column {column.name!r} cannot be read: {error}; write it again") from error

@@ -7,7 +7,7 @@ from base64 import b64decode
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -67,14 +67,7 @@ class Input:
     @cached_property
     def signature(self) -> tuple[bytes, bytes]:
         """Inputs with the same signature have the same schema; what a file says of itself is left out of it."""
-        stored = self.footer.key_value.get(_ARROW_SCHEMA)
-        if stored is None:
-            return self.footer.schema_bytes, b""
-        try:
-            schema = pa.ipc.read_schema(pa.py_buffer(b64decode(stored)))
-        except (ValueError, pa.ArrowException, OSError):
-            return self.footer.schema_bytes, stored.encode(errors="surrogateescape")
-        return self.footer.schema_bytes, schema.remove_metadata().serialize().to_pybytes()
+        return self.footer.schema_bytes, _bare_schema(self.footer.key_value.get(_ARROW_SCHEMA))
 
     def arrow_schema(self) -> pa.Schema:
         """The schema as pyarrow reads it."""
@@ -119,6 +112,18 @@ class Input:
         """The file as pyarrow reads it."""
         source: Any = self.tail if len(self.tail) == self.size else _StoredFile(self)
         return pq.ParquetFile(pa.BufferReader(source) if isinstance(source, bytes) else pa.PythonFile(source, "r"))
+
+
+@lru_cache(maxsize=64)
+def _bare_schema(stored: str | None) -> bytes:
+    """An Arrow schema as a footer stores it, without what the file says of itself."""
+    if stored is None:
+        return b""
+    try:
+        schema = pa.ipc.read_schema(pa.py_buffer(b64decode(stored)))
+    except (ValueError, pa.ArrowException, OSError):
+        return stored.encode(errors="surrogateescape")
+    return bytes(schema.remove_metadata().serialize())
 
 
 class _StoredFile(io.RawIOBase):

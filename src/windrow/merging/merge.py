@@ -85,14 +85,15 @@ class Merge:
         """Plan a merge of inputs that are sorted by the schema; columns keep their field ids unless given others."""
         file_schema = FileSchema(with_field_ids(united_schema(inputs, schema), field_ids or {}), created_by())
         columns = plan_columns(file_schema, plain=options.plain)
-        source = Source(inputs, columns, *chunk_table(inputs, columns), executor, options.threads)
+        source = Source(inputs, columns, *chunk_table(inputs, columns), executor)
         return cls(inputs, schema, file_schema, columns, source, options, timestamp)
 
     def run(self) -> list[Output]:
         """Do all of it; the outputs are complete but for what `Output.finish` adds."""
         cuts = Cuts.of(self.inputs, self.options.outputs)
         at = [(0, 0)] * len(self.inputs)
-        target = max(self.options.memory_budget // _row_bytes(self.inputs), self.options.layout.row_group_rows)
+        row_bytes = _row_bytes(self.inputs, self.options.threads)
+        target = max(self.options.memory_budget // row_bytes, self.options.layout.row_group_rows)
         most = target
         self._patient = sum(source.rows for source in self.inputs) > most
         while any(at[number][0] < source.groups for number, source in enumerate(self.inputs)):
@@ -177,7 +178,9 @@ class Merge:
 
     def _order(self, batch: Batch) -> tuple[Merged, dict[int, Any]]:
         """The order of a batch, and the columns that were read for it, by their places."""
-        held = {place: batch.values(place) for place, _ in self._sorting}
+        places = [place for place, _ in self._sorting]
+        batch.load()
+        held = dict(zip(places, self.source.each(batch.values, places), strict=True))
         keys = [key_of(held[place], self.columns[place].dtype, column) for place, column in self._sorting]
         names = [column.name for _, column in self._sorting]
         series = names.index(self.timestamp) if self.timestamp in names else max(len(names) - 1, 0)
@@ -254,13 +257,13 @@ class Merge:
         self.outputs.append(Output(self.file_schema, self.columns, sorting, wanted, sorted_by))
 
 
-def _row_bytes(inputs: Sequence[Input]) -> int:
-    """What a row takes while its batch is in memory: its key and its place in the order, and one column in and out."""
+def _row_bytes(inputs: Sequence[Input], columns: int) -> int:
+    """What a row takes in memory: its key and its place in the order, and as many columns as there are threads."""
     widest = 0
     for source in inputs:
         sizes = source.footer.chunks["total_uncompressed_size"].sum(axis=0)
         widest = max(widest, int(sizes.max(initial=0)) // max(source.rows, 1))
-    return KEY_AND_PLACE + 2 * widest
+    return KEY_AND_PLACE + 2 * widest * columns
 
 
 def _few(_group: int, first: int, last: int) -> bool:

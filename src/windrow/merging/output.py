@@ -146,25 +146,32 @@ def write_segments(
     bodies = [order.renumbered(batch.starts, rest.starts) for order in orders] if copied else orders
     chunks = [[_copied(batch, group, copies) for group in segment.groups] for segment in segments]
     firsts = [_first_rows(batch, merged.order, segment, layout, copies) for segment in segments]
-    for number, column in enumerate(batch.source.columns):
-        own, parts = (batch, orders) if number in held else (rest, bodies)
-        if number not in held and not any(part.rows for part in parts):
-            continue
-        values = held.pop(number) if number in held else own.values(number)
-        cursors = _cursors(values, own)
-        for segment, part, first, target in zip(segments, parts, firsts, chunks, strict=True):
+
+    def column(number: int) -> list[list[list[EncodedChunk]]]:
+        """The chunks of a column: for each segment those of the row groups that are not copied."""
+        known = number in held
+        parts = orders if known else bodies
+        if not known and not any(part.rows for part in parts):
+            return [[] for _ in segments]
+        values = held.pop(number) if known else rest.values(number)
+        cursors = _cursors(values, batch if known else rest)
+        made = []
+        for segment, part, first in zip(segments, parts, firsts, strict=True):
             gathered: Any = None
             if number in prefix and isinstance(values, Coded | CodedRows) and not segment.copied:
                 gathered = _by_group(values, merged, segment)
             elif part.rows:
                 gathered = _gather(values, part, cursors)
-            _note(segment, column, values, gathered, first, batch)
-            if gathered is not None:
-                encoded = iter(_encode(gathered, column, segment.encoded, layout, batch))
-                for group, into in zip(segment.groups, target, strict=True):
-                    if group.piece is None:
-                        into.extend(next(encoded))
-        del values
+            plan = batch.source.columns[number]
+            _note(segment, plan, values, gathered, first, batch)
+            made.append([] if gathered is None else _encode(gathered, plan, segment.encoded, layout))
+        return made
+
+    for made in batch.source.each(column, range(len(batch.source.columns))):
+        for segment, encoded, target in zip(segments, made, chunks, strict=True):
+            fresh = [into for group, into in zip(segment.groups, target, strict=True) if group.piece is None]
+            for into, own in zip(fresh, encoded, strict=False):
+                into.extend(own)
     for segment, target, first in zip(segments, chunks, firsts, strict=True):
         segment.output.witness(batch, merged.order, segment.groups, layout.granule_rows)
         segment.output.append([group.last - group.first for group in segment.groups], target)
@@ -293,7 +300,7 @@ def _gather_fixed(values: npt.NDArray[Any], order: MergeOrder) -> npt.NDArray[An
     return out
 
 
-def _encode(values: Any, column: Column, rows: Sequence[int], layout: Layout, batch: Batch) -> list[list[EncodedChunk]]:
+def _encode(values: Any, column: Column, rows: Sequence[int], layout: Layout) -> list[list[EncodedChunk]]:
     """The chunks of row groups of so many rows."""
     if column.way is Way.ARROW:
         return arrow_chunks(values, column.field, rows, layout.granule_rows)
@@ -303,8 +310,6 @@ def _encode(values: Any, column: Column, rows: Sequence[int], layout: Layout, ba
         int(leaf.element.physical_type or 0),
         bool(leaf.max_definition),
         column.dtype,
-        batch.source.executor,
-        batch.source.threads,
     )
     write = writer.coded if column.way is Way.CODED else writer.fixed
     return [[chunk] for chunk in write(values, Pages.of(rows, layout.granule_rows))]

@@ -9,7 +9,6 @@ a chunk may hold pages of both kinds.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -20,7 +19,7 @@ import pyarrow as pa
 
 from windrow.parquet import thrift as t
 from windrow.parquet.chunk import Encoding
-from windrow.parquet.codecs import Codec, compressor, each
+from windrow.parquet.codecs import Codec, compressor
 from windrow.parquet.page_index import ASCENDING, DESCENDING, UNORDERED
 from windrow.parquet.page_reader import Coded, Fixed
 
@@ -107,8 +106,6 @@ class ChunkWriter:
     nullable: bool
     order: np.dtype[Any] | None = None
     """How the values of a fixed-width column compare."""
-    executor: Executor | None = None
-    threads: int = 1
 
     def coded(self, column: Coded, pages: Pages) -> list[EncodedChunk]:
         """The chunks of a column of texts."""
@@ -167,7 +164,7 @@ class ChunkWriter:
 
     def _chunks(self, bodies: _Bodies, pages: Pages, told: _Told) -> list[EncodedChunk]:
         table = bodies.table
-        frames = each(_compress, bodies.values, self.executor, self.threads)
+        frames = _compress(bodies.values)
         stored = [value if frame is None else frame for value, frame in zip(bodies.values, frames, strict=True)]
         raw, kept = (np.array([len(each) for each in some], np.int64) for some in (bodies.values, stored))
         headers = _headers(table, raw, kept, [frame is None for frame in frames])

@@ -6,24 +6,20 @@ where Arrow's codec needs sixteen. All other codecs are Arrow's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
+from collections.abc import Callable
 from enum import IntEnum
 from functools import cache
-from itertools import chain
 from threading import local
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 import zstandard
 
 from windrow.errors import Damaged
 
-__all__ = ["ZSTD_LEVEL", "Codec", "compressor", "decompressor", "each"]
+__all__ = ["ZSTD_LEVEL", "Codec", "compressor", "decompressor"]
 
 Buffer = Any
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 ZSTD_LEVEL = 3
 
@@ -78,18 +74,3 @@ def _unchanged(data: Buffer, size: int) -> Buffer:
     if len(data) != size:
         raise Damaged(f"a page has {len(data)} bytes where its header says {size}; write the file again")
     return data
-
-
-def _in_parts(items: Sequence[Item], parts: int) -> list[Sequence[Item]]:
-    """Cut items into so many parts of about the same length."""
-    step = -(-len(items) // parts) or 1
-    return [items[at : at + step] for at in range(0, len(items), step)]
-
-
-def each(
-    work: Callable[[Sequence[Item]], list[Result]], items: Sequence[Item], executor: Executor | None, threads: int
-) -> list[Result]:
-    """Do the work on all items in order, in as many parts as there are threads."""
-    if executor is None or len(items) < 2 * threads:
-        return work(items)
-    return list(chain.from_iterable(executor.map(work, _in_parts(items, threads))))

@@ -10,8 +10,7 @@ What is read are pages of both versions in PLAIN and dictionary encoding under t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import Executor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -24,7 +23,7 @@ import zstandard
 from windrow.errors import Damaged
 from windrow.kernels import rules as r
 from windrow.parquet.chunk import Encoding
-from windrow.parquet.codecs import Codec, decompressor, each
+from windrow.parquet.codecs import Codec, decompressor
 from windrow.parquet.page_grammar import DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE, PAGE, PAGE_GRAMMAR, STORED
 
 __all__ = ["Chunks", "Coded", "CodedRows", "Fixed", "Unpacked", "scan_pages", "unpack", "unreadable"]
@@ -240,16 +239,14 @@ def _ranked(
     return texts.take(order), ranks
 
 
-def unpack(
-    source: memoryview, pages: Records, chunks: Chunks, *, executor: Executor | None = None, threads: int = 1
-) -> Unpacked:
+def unpack(source: memoryview, pages: Records, chunks: Chunks) -> Unpacked:
     """Decompress the wanted pages of one column; `pages` are those of `chunks`, numbered from its first."""
     wanted, table = _wanted(pages, chunks)
     dictionary = pages["kind"] == DICTIONARY_PAGE
     dictionary &= np.isin(pages["chunk"], pages["chunk"][wanted])
     order = np.concatenate([np.flatnonzero(dictionary), np.flatnonzero(wanted)])
     chosen = pages[order]
-    words, offsets = _inflate(source, chosen, chunks, executor, threads)
+    words, offsets = _inflate(source, chosen, chunks)
     count = int(dictionary.sum())
     dictionaries = np.stack([offsets[:count], offsets[1 : count + 1], chosen["num_values"][:count]], axis=1)
     _place(table, words, offsets[count:], chosen[count:], chunks)
@@ -273,9 +270,7 @@ def _wanted(pages: Records, chunks: Chunks) -> tuple[npt.NDArray[np.bool_], Long
     return wanted, table
 
 
-def _inflate(
-    source: memoryview, pages: Records, chunks: Chunks, executor: Executor | None, threads: int
-) -> tuple[npt.NDArray[np.uint64], Longs]:
+def _inflate(source: memoryview, pages: Records, chunks: Chunks) -> tuple[npt.NDArray[np.uint64], Longs]:
     """The decompressed pages behind each other, and where each begins; last where the last ends."""
     levels = np.where(pages["kind"] == DATA_PAGE_V2, pages["definition_length"] + pages["repetition_length"], 0)
     wrong = (levels > np.minimum(pages["compressed"], pages["uncompressed"])) | (pages["uncompressed"] >= LARGEST_PAGE)
@@ -284,40 +279,39 @@ def _inflate(
         name = chunks.names[int(pages["chunk"][np.argmax(wrong)])]
         raise Damaged(f"{name}: the sizes of a page contradict each other; write the file again")
     codecs = np.where(pages["flags"] & STORED, Codec.UNCOMPRESSED, chunks.codecs[pages["chunk"]])
-    items = list(
-        zip(
-            pages["body"].tolist(),
-            levels.tolist(),
-            pages["compressed"].tolist(),
-            pages["uncompressed"].tolist(),
-            codecs.tolist(),
-            pages["chunk"].tolist(),
-            strict=True,
-        )
+    items = zip(
+        pages["body"].tolist(),
+        levels.tolist(),
+        pages["compressed"].tolist(),
+        pages["uncompressed"].tolist(),
+        codecs.tolist(),
+        pages["chunk"].tolist(),
+        strict=True,
     )
-
-    def work(some: Sequence[tuple[int, ...]]) -> list[Any]:
-        codecs = {codec: decompressor(codec) for codec in {item[4] for item in some}}
-        parts = []
-        for body, level, compressed, size, codec, chunk in some:
-            if level:
-                parts.append(source[body : body + level])
-            if size > level:
-                try:
-                    part = codecs[codec](source[body + level : body + compressed], size - level)
-                except (Damaged, OSError, pa.ArrowException, zstandard.ZstdError) as error:
-                    raise Damaged(f"{chunks.names[chunk]}: a page cannot be decompressed: {error}") from error
-                if len(part) != size - level:
-                    raise Damaged(
-                        f"{chunks.names[chunk]}: a page has {len(part)} bytes, not {size - level}; write the file again"
-                    )
-                parts.append(part)
-        return parts
-
-    parts = each(work, items, executor, threads)
+    known = {codec: decompressor(codec) for codec in set(codecs.tolist())}
+    parts: list[Any] = []
+    for body, level, compressed, size, codec, chunk in items:
+        if level:
+            parts.append(source[body : body + level])
+        if size > level:
+            parts.append(
+                _decompressed(known[codec], source[body + level : body + compressed], size - level, chunks, chunk)
+            )
     offsets = np.concatenate([[0], np.cumsum(pages["uncompressed"])])
     padding = bytes(-int(offsets[-1]) % 8) + _PADDING
     return np.frombuffer(b"".join([*parts, padding]), np.uint64), offsets
+
+
+def _decompressed(
+    decompress: Callable[[Any, int], Any], data: memoryview, size: int, chunks: Chunks, chunk: int
+) -> Any:
+    try:
+        part = decompress(data, size)
+    except (Damaged, OSError, pa.ArrowException, zstandard.ZstdError) as error:
+        raise Damaged(f"{chunks.names[chunk]}: a page cannot be decompressed: {error}") from error
+    if len(part) != size:
+        raise Damaged(f"{chunks.names[chunk]}: a page has {len(part)} bytes, not {size}; write the file again")
+    return part
 
 
 def _place(table: Longs, words: npt.NDArray[np.uint64], offsets: Longs, pages: Records, chunks: Chunks) -> None:
