@@ -5,6 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from windrow.cli.main import run
 from windrow.errors import Damaged, InvalidInput, InvariantViolation, NotFound, StorageError
 from windrow.merging import splits as merging
 from windrow.merging.merge import MergeOptions
@@ -107,6 +108,19 @@ def test_the_sidecar_agrees_with_the_file(store):
         assert check_against(Sidecar.of(data, name="pm"), read_footer(file, name="out"), len(file)) == []
 
 
+def test_the_command_that_checks_sidecars_finds_nothing(tmp_path):
+    store = open_store(str(tmp_path))
+    for split in merge_splits(store, written(store), SETTINGS, name, MergeOptions(outputs=2)):
+        paths = [str(tmp_path / split.sidecar.key), "--parquet", str(tmp_path / split.key)]
+        assert run(["pm", "check", *paths]) == 0
+
+
+def test_a_sidecar_that_is_gone_can_be_built_again(store):
+    inputs = written(store)
+    store.delete(inputs[0].sidecar.key)
+    assert merge_splits(store, inputs, SETTINGS, name)[0].row_count == 6000
+
+
 def test_generations_go_up_and_several_outputs_share_them(store):
     first = merge_splits(store, written(store), SETTINGS, name, MergeOptions(outputs=2))
     again = merge_splits(store, first, SETTINGS, lambda number: SplitName("metrics", f"again{number}", "c3", 3))
@@ -155,14 +169,16 @@ def test_splits_of_other_scopes_and_windows_are_refused(store):
         (lambda store, one, two: store.put(one.key, store.get(one.key)[:-100]), "cut short"),
         (lambda store, one, two: store.put(one.key, store.get(two.key)), "bytes where|another split's file"),
         (lambda store, one, two: store.delete(one.key), "in0"),
+        (lambda store, one, two: store.put(one.sidecar.key, store.get(two.sidecar.key)), "describes another file"),
+        (lambda store, one, two: store.put(one.sidecar.key, store.get(one.sidecar.key)[:40]), "in0"),
     ],
-    ids=["cut short", "replaced", "gone"],
+    ids=["cut short", "replaced", "gone", "another's sidecar", "sidecar cut short"],
 )
 def test_inputs_that_are_not_what_was_written_are_refused_and_nothing_is_left_behind(store, harm, message):
     inputs = written(store)
     harm(store, inputs[0], inputs[1])
     before = keys(store)
-    with pytest.raises((Damaged, NotFound), match=message) as caught:
+    with pytest.raises((Damaged, NotFound, StorageError), match=message) as caught:
         merge_splits(store, inputs, SETTINGS, name)
     assert "in0" in str(caught.value)
     assert keys(store) == before

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from windrow.errors import Damaged, InvalidInput
+from windrow.errors import Damaged, InvalidInput, NotFound
 from windrow.merging.inputs import Input, open_inputs
 from windrow.merging.merge import DEFAULT_OPTIONS, Merge, MergeOptions
 from windrow.merging.output import Output
@@ -23,12 +23,13 @@ from windrow.model.sort_schema import SortSchema
 from windrow.model.split import KEY_VALUE_PREFIX, SidecarLocation, SplitMetadata, sidecar_key, split_key
 from windrow.model.window import Window, time_bounds_us
 from windrow.model.zones import NULL, ColumnZone
+from windrow.sidecar import Sidecar
 from windrow.sidecar.build import build_sidecar
 from windrow.sidecar.granules import FirstKeys
 from windrow.splits.granule_keys import granule_keys
 from windrow.splits.writer import SplitName
 from windrow.splits.zone_maps import column_zone
-from windrow.storage import Store
+from windrow.storage import ByteRange, Store
 
 __all__ = ["merge_splits"]
 
@@ -70,6 +71,7 @@ def merge_splits(  # noqa: PLR0913 - what few callers need is given by name
         inputs = open_inputs(store, [split.key for split in splits], executor)
         for split, source in zip(splits, inputs, strict=True):
             _check_input(split, source)
+            _check_sidecar(store, split, source)
         merge = Merge.of(inputs, schema, options, timestamp=settings.timestamp, executor=executor, field_ids=field_ids)
         try:
             outputs = merge.run()
@@ -124,6 +126,22 @@ def _check_input(split: SplitMetadata, source: Input) -> None:
     if source.rows != split.row_count:
         raise Damaged(
             f"{split.key}: has {source.rows} rows where {split.row_count} were written; take it out of the table"
+        )
+
+
+def _check_sidecar(store: Store, split: SplitMetadata, source: Input) -> None:
+    """Refuse a split whose sidecar describes another file: one of them is not what was published."""
+    if split.sidecar is None:
+        return
+    key = split.sidecar.key
+    try:
+        (data,) = store.get_ranges(key, [ByteRange(split.sidecar.offset, split.sidecar.length)])
+    except NotFound:
+        return  # it can be built again
+    if not Sidecar.of(data, name=key, verify=False).describes(source.size, source.etag):
+        raise Damaged(
+            f"{split.key}: its sidecar {key} describes another file; "
+            "take the split out of the table, or build the sidecar again if the file is the right one"
         )
 
 
