@@ -11,7 +11,7 @@ import pytest
 from windrow.errors import Damaged
 from windrow.parquet.chunk import chunk_starts
 from windrow.parquet.footer import read_footer
-from windrow.parquet.page_reader import Chunks, scan_pages, unpack, unreadable
+from windrow.parquet.page_reader import Chunks, CodedRows, scan_pages, unpack, unreadable
 
 ROWS, GROUP = 5000, 1700
 RNG = np.random.default_rng(1)
@@ -66,7 +66,8 @@ def decoded(data, chunks, name, kind):
     unpacked = unpack(memoryview(data), pages, chunks)
     if name in TEXTS:
         column = unpacked.coded()
-        codes = np.repeat(column.codes, np.diff(column.ends, prepend=0))
+        by_row = isinstance(column, CodedRows)
+        codes = column.codes if by_row else np.repeat(column.codes, np.diff(column.ends, prepend=0))
         texts = [text.decode() for text in column.texts.to_pylist()]
         assert texts == sorted(set(texts))
         return [None if code < 0 else texts[code] for code in codes.tolist()]

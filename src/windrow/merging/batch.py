@@ -30,6 +30,8 @@ __all__ = ["Batch", "Piece", "Source"]
 
 LACKING, FOREIGN = -1, -2
 Result = TypeVar("Result")
+WORTH_THREADS = 1 << 20
+"""With fewer rows threads mostly wait for each other: what is left between compiled calls is done by one at a time."""
 
 
 class Piece(NamedTuple):
@@ -52,9 +54,10 @@ class Source:
     marks: npt.NDArray[np.int64]
     executor: Executor | None = None
 
-    def each(self, work: Callable[[int], Result], columns: Iterable[int]) -> Iterator[Result]:
-        """Do the work for some columns, several at a time when there are threads for it; results in their order."""
-        return map(work, columns) if self.executor is None else self.executor.map(work, columns)
+    def each(self, work: Callable[[int], Result], columns: Iterable[int], rows: int) -> Iterator[Result]:
+        """Do the work for some columns of so many rows, several at a time if that pays; results in their order."""
+        executor = self.executor if rows >= WORTH_THREADS else None
+        return map(work, columns) if executor is None else executor.map(work, columns)
 
     @cached_property
     def first_groups(self) -> npt.NDArray[np.int64]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import io
 from base64 import b64decode
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,10 @@ from windrow.parquet.footer_grammar import FOOTER_GRAMMAR
 from windrow.parquet.schema import PhysicalType
 from windrow.storage import ByteRange, Store
 
-__all__ = ["Input", "open_inputs"]
+__all__ = ["Input", "by_requests", "open_inputs"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 _ARROW_SCHEMA = "ARROW:schema"
 FIRST_READ = 256 * 1024
@@ -153,14 +156,18 @@ class _StoredFile(io.RawIOBase):
         return piece
 
 
+def by_requests(
+    work: Callable[[Item], Result], items: Iterable[Item], store: Store, executor: Executor | None
+) -> list[Result]:
+    """Do work that makes requests, several at a time where a request takes longer than what comes with it."""
+    together = executor is not None and store.gap > FIRST_READ
+    return list(executor.map(work, items) if together and executor is not None else map(work, items))
+
+
 def open_inputs(store: Store, keys: Sequence[str], executor: Executor | None = None) -> list[Input]:
     """Open files by their keys."""
     known: dict[bytes, ParquetFooter] = {}
-
-    def opened(key: str) -> Input:
-        return _open(store, key, known)
-
-    return [opened(key) for key in keys] if executor is None else list(executor.map(opened, keys))
+    return by_requests(lambda key: _open(store, key, known), keys, store, executor)
 
 
 def _open(store: Store, key: str, known: dict[bytes, ParquetFooter]) -> Input:

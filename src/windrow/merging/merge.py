@@ -180,7 +180,7 @@ class Merge:
         """The order of a batch, and the columns that were read for it, by their places."""
         places = [place for place, _ in self._sorting]
         batch.load()
-        held = dict(zip(places, self.source.each(batch.values, places), strict=True))
+        held = dict(zip(places, self.source.each(batch.values, places, batch.rows), strict=True))
         keys = [key_of(held[place], self.columns[place].dtype, column) for place, column in self._sorting]
         names = [column.name for _, column in self._sorting]
         series = names.index(self.timestamp) if self.timestamp in names else max(len(names) - 1, 0)

@@ -167,7 +167,7 @@ def write_segments(
             made.append([] if gathered is None else _encode(gathered, plan, segment.encoded, layout))
         return made
 
-    for made in batch.source.each(column, range(len(batch.source.columns))):
+    for made in batch.source.each(column, range(len(batch.source.columns)), batch.rows):
         for segment, encoded, target in zip(segments, made, chunks, strict=True):
             fresh = [into for group, into in zip(segment.groups, target, strict=True) if group.piece is None]
             for into, own in zip(fresh, encoded, strict=False):

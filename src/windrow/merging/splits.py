@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.errors import Damaged, InvalidInput, NotFound
-from windrow.merging.inputs import Input, open_inputs
+from windrow.merging.inputs import Input, by_requests, open_inputs
 from windrow.merging.merge import DEFAULT_OPTIONS, Merge, MergeOptions
 from windrow.merging.output import Output
 from windrow.merging.verify import Verify, verify_all, verify_sample
@@ -69,9 +69,10 @@ def merge_splits(  # noqa: PLR0913 - what few callers need is given by name
     pool = ThreadPoolExecutor(options.threads) if options.threads > 1 else nullcontext()
     with pool as executor:
         inputs = open_inputs(store, [split.key for split in splits], executor)
-        for split, source in zip(splits, inputs, strict=True):
+        pairs = list(zip(splits, inputs, strict=True))
+        for split, source in pairs:
             _check_input(split, source)
-            _check_sidecar(store, split, source)
+        by_requests(lambda pair: _check_sidecar(store, *pair), pairs, store, executor)
         merge = Merge.of(inputs, schema, options, timestamp=settings.timestamp, executor=executor, field_ids=field_ids)
         try:
             outputs = merge.run()
