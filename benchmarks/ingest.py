@@ -1,9 +1,10 @@
 """Metric points into a table on Spark, beside Spark's own sorted, partitioned Parquet writer.
 
-Points arrive in order of time, a few of them late, in eight Parquet files. Windrow's ways include series windows,
-sorting, sidecars, zone maps, durable writes and the publishing transaction; Spark's are `sortWithinPartitions` and
-`partitionBy` by tenant and hour, behind a shuffle and without one. All write zstd. CPU is that of the whole process
-tree: driver, Java and Python workers. Spark's CPU counts after warm-up, when its code is compiled.
+Points arrive in order of time, a few of them late, in eight Parquet files. Windrow's ways include windows, sorting,
+sidecars, zone maps, durable writes and the publishing transaction, from the files' paths, with a shuffle too, and from
+a DataFrame; Spark's are `sortWithinPartitions` and `partitionBy` by tenant and hour, behind a shuffle (`spark_native`)
+and without one (`spark_native_map`). All write zstd. CPU is that of the whole process tree: driver, Java and Python
+workers.
 """
 
 from __future__ import annotations
@@ -102,7 +103,6 @@ class Ways:
         self.spark, self.files, self.scratch = spark, files, scratch
         self.numbers = count()
         self.written: dict[str, Path] = {}
-        self.results: dict[str, Any] = {}
 
     def _place(self, name: str) -> Path:
         if name in self.written:
@@ -114,11 +114,11 @@ class Ways:
         lake = windrow.connect(str(self._place(name)))
         return lake.create_table("metrics", sort=SORT, window="1h", partition_by=["tenant"])
 
-    def files_way(self) -> None:
-        self.results["windrow"] = self._table("windrow").ingest(self.files, spark=self.spark)
+    def files_way(self, name: str, *, shuffle: bool | None = None) -> None:
+        self._table(name).ingest(self.files, spark=self.spark, shuffle=shuffle)
 
-    def frame_way(self) -> None:
-        self.results["windrow_frame"] = self._table("windrow_frame").ingest(self._frame())
+    def frame_way(self, name: str) -> None:
+        self._table(name).ingest(self._frame())
 
     def _frame(self) -> DataFrame:
         return self.spark.read.parquet(*self.files)
@@ -136,9 +136,10 @@ class Ways:
 
     def all(self) -> dict[str, Callable[[], None]]:
         return {
-            "windrow": self.files_way,
+            "windrow": partial(self.files_way, "windrow"),
             "spark_native": partial(self.native_way, "spark_native", shuffle=True),
-            "windrow_frame": self.frame_way,
+            "windrow_shuffle": partial(self.files_way, "windrow_shuffle", shuffle=True),
+            "windrow_frame": partial(self.frame_way, "windrow_frame"),
             "spark_native_map": partial(self.native_way, "spark_native_map", shuffle=False),
         }
 
@@ -163,11 +164,10 @@ def measure(chosen: Options, report: Report, table: pa.Table) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         ways = Ways(spark, write_files(table, Path(scratch)), Path(scratch))
         peaks = {}
-        for _ in range(1):
-            for name, way in ways.all().items():
-                reset_tree_peak()
-                way()
-                peaks[name] = tree_peak("python")
+        for name, way in ways.all().items():
+            reset_tree_peak()
+            way()
+            peaks[name] = tree_peak("python")
         results = interleaved(ways.all(), chosen.pick(1, 2, 3), tree=True)
         _check(ways, table.num_rows)
         for name, result in results.items():

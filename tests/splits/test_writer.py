@@ -11,6 +11,7 @@ import pytest
 
 from windrow.errors import InvalidInput, InvariantViolation
 from windrow.model.ordering import is_sorted
+from windrow.model.predicate import Comparison, Op
 from windrow.model.scope import CompactionScope
 from windrow.model.settings import TableSettings
 from windrow.model.split import SplitMetadata
@@ -18,6 +19,7 @@ from windrow.model.window import Window
 from windrow.parquet.footer import read_footer
 from windrow.sidecar import Sidecar
 from windrow.sidecar.check import check_against
+from windrow.sidecar.pruning import SidecarPruner
 from windrow.splits.writer import SplitName, write_split
 from windrow.storage import open_store
 
@@ -135,3 +137,27 @@ def test_a_column_without_a_field_id_is_refused(store):
     ids = {name: number for name, number in FIELD_IDS.items() if name != "region"}
     with pytest.raises(InvalidInput, match="'region'"):
         write_split(store, rows(), SETTINGS, SCOPE, Window.of(1704067200, 900), NAME, ids)
+
+
+def test_bloom_filters_of_chosen_columns_are_in_the_sidecar_and_prune(store):
+    settings = SETTINGS.changed(bloom_filters=["host", "value", "missing", "flag"])
+    table = rows().append_column("flag", pa.array([True] * 10))
+    split = write_split(store, table, settings, SCOPE, Window.of(1704067200, 900), NAME, FIELD_IDS | {"flag": 12})
+    sidecar = Sidecar.of(store.get(split.sidecar.key))
+    assert sidecar.row_group_count == 1
+    for absent, present in [(Comparison("host", Op.EQUAL, "bb"), Comparison("host", Op.EQUAL, "b"))]:
+        assert [step.kept for step in SidecarPruner(absent).explain(sidecar) if step.step != "granule keys"] == [
+            1,
+            1,
+            0,
+        ]
+        assert SidecarPruner(present).prune(sidecar).tolist() == [True]
+    assert SidecarPruner(Comparison("value", Op.EQUAL, 4.5)).prune(sidecar).tolist() == [False]
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint32", "double", "string", "large_string", "binary", "bool", "date32"])
+def test_any_column_may_be_chosen_for_a_bloom_filter(store, kind):
+    settings = SETTINGS.changed(bloom_filters=["column"])
+    table = rows().append_column("column", pa.nulls(10, kind))
+    split = write_split(store, table, settings, SCOPE, Window.of(1704067200, 900), NAME, FIELD_IDS | {"column": 12})
+    assert split.row_count == 10

@@ -10,7 +10,7 @@ from windrow.errors import InvalidInput
 
 __all__ = ["dotted", "read_pairs", "read_setting"]
 
-_LISTS = ("tags", "partition_by")
+_LISTS = ("tags", "partition_by", "bloom_filters")
 _TEXTS = ("sort", "timestamp", "timestamp_unit", "policy.name")
 _MAY_BE_NONE = ("tags", "retention", "timestamp_unit")
 

@@ -13,11 +13,12 @@ from typing import Self
 import pyarrow as pa
 
 from windrow.merging.merge import MergeOptions
+from windrow.merging.output import Layout
 from windrow.merging.splits import merge_splits
 from windrow.model.settings import TableSettings
 from windrow.model.split import SplitMetadata
 from windrow.model.window import Window
-from windrow.splits.writer import SplitName
+from windrow.splits.writer import GRANULE_ROWS, ROW_GROUP_ROWS, SplitName
 from windrow.storage import Store, open_store
 
 __all__ = ["MEMORY_BUDGET", "Group", "Spill", "in_budget"]
@@ -90,7 +91,7 @@ class Spill:
         budget: int = MEMORY_BUDGET,
     ) -> SplitMetadata:
         """Merge the runs of a group into one split of a store."""
-        options = MergeOptions(memory_budget=budget)
+        options = MergeOptions(memory_budget=budget, layout=Layout(ROW_GROUP_ROWS, GRANULE_ROWS))
         runs = self._runs[group]
         scratch = store if self._store is None else self._store
         (split,) = merge_splits(scratch, runs, settings, lambda _: name, options, field_ids=field_ids, into=store)

@@ -79,6 +79,8 @@ class TableSettings:
     """The columns that name a series; None means every string column that is not declared otherwise."""
     partition_by: tuple[str, ...] = ()
     """The columns of the tenant key; rows of different tenants never share a split."""
+    bloom_filters: tuple[str, ...] = ()
+    """The columns that ingest gives a bloom filter in every row group; for values that bounds cannot tell apart."""
     compaction_start_time: int = 0
     """Seconds since the epoch; windows before it are never merged. 0 for a table that was born sorted."""
     late_data_acceptance_window: int = 3600
@@ -106,6 +108,7 @@ class TableSettings:
             _whole("retention", self.retention, self.window)
         _column_names("partition_by", self.partition_by)
         _column_names("tags", self.tags or ())
+        _column_names("bloom_filters", self.bloom_filters)
 
     @property
     def signal(self) -> Signal:
@@ -142,6 +145,7 @@ class TableSettings:
         plain["sort"] = str(self.sort)
         plain["tags"] = None if self.tags is None else list(self.tags)
         plain["partition_by"] = list(self.partition_by)
+        plain["bloom_filters"] = list(self.bloom_filters)
         plain["policy"] = {name: getattr(self.policy, name) for name in _names(PolicySettings)}
         return plain
 
@@ -167,7 +171,7 @@ def _read(name: str, value: Any) -> Any:
         return parse_bytes(value, name)
     if name in ("late_data_acceptance_window", "retention") and isinstance(value, str | int | timedelta):
         return parse_seconds(value, name)
-    if name in ("tags", "partition_by") and isinstance(value, list):
+    if name in ("tags", "partition_by", "bloom_filters") and isinstance(value, list):
         return tuple(value)
     return value
 

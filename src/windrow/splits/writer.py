@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -25,10 +25,12 @@ from windrow.splits.texts import by_row_group, coded, plain_schema, values_of
 from windrow.splits.zone_maps import column_zone
 from windrow.storage import ObjectInfo, Store
 
-__all__ = ["SplitName", "write_sorted", "write_split"]
+__all__ = ["GRANULE_ROWS", "ROW_GROUP_ROWS", "SplitName", "write_sorted", "write_split"]
 
-_ROW_GROUP_ROWS = 128 * 1024
-_GRANULE_ROWS = 8192
+ROW_GROUP_ROWS = 128 * 1024
+GRANULE_ROWS = 8192
+"""Rows of a page, in every column alike."""
+_FALSE_POSITIVES = 0.01
 _FIELD_ID = b"PARQUET:field_id"
 
 
@@ -67,10 +69,10 @@ def write_sorted(
     """Write rows that are sorted already; text should be coded. Rows that are not sorted are refused."""
     if not rows.num_rows:
         raise InvalidInput(f"split {name.split_id} would have no rows; an empty file is not a split")
-    rows = by_row_group(_sort_columns_first(rows, settings.sort), _ROW_GROUP_ROWS)
+    rows = by_row_group(_sort_columns_first(rows, settings.sort), ROW_GROUP_ROWS)
     split = _describe(rows, settings, scope, window, name)
     require("SS-1", table=rows, schema=settings.sort)
-    data = memoryview(_parquet(rows, settings.sort, split, field_ids))
+    data = memoryview(_parquet(rows, settings, split, field_ids))
     info = store.put(split.key, data)
     sidecar = _sidecar(rows, settings.sort, data, info)
     location = SidecarLocation(sidecar_key(split.key), 0, len(sidecar))
@@ -107,7 +109,7 @@ def _zone(rows: pa.Table, name: str) -> ColumnZone:
     return replace(column_zone(values_of(rows[name])), null_count=rows[name].null_count)
 
 
-def _parquet(rows: pa.Table, schema: SortSchema, split: SplitMetadata, field_ids: Mapping[str, int]) -> pa.Buffer:
+def _parquet(rows: pa.Table, settings: TableSettings, split: SplitMetadata, field_ids: Mapping[str, int]) -> pa.Buffer:
     described = _with_field_ids(rows.schema, field_ids)
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(
@@ -115,22 +117,43 @@ def _parquet(rows: pa.Table, schema: SortSchema, split: SplitMetadata, field_ids
         described,
         compression="zstd",
         compression_level=3,
-        max_rows_per_page=_GRANULE_ROWS,
+        max_rows_per_page=GRANULE_ROWS,
         write_page_index=True,
-        sorting_columns=_sorting_columns(rows.schema, schema),
+        sorting_columns=_sorting_columns(rows.schema, settings.sort),
+        bloom_filter_options=_bloom_filters(rows.schema, settings.bloom_filters),
         store_schema=False,
-        **choose_encodings(rows, row_group_rows=_ROW_GROUP_ROWS),
+        **choose_encodings(rows, row_group_rows=ROW_GROUP_ROWS),
     ) as writer:
-        writer.write_table(pa.Table.from_arrays(rows.columns, schema=described), _ROW_GROUP_ROWS)
+        writer.write_table(pa.Table.from_arrays(rows.columns, schema=described), ROW_GROUP_ROWS)
         # that text was coded here is nothing that readers should see
         arrow = base64.b64encode(plain_schema(described).serialize()).decode()
         writer.add_key_value_metadata(split.to_key_value() | {"ARROW:schema": arrow})
     return sink.getvalue()
 
 
+def _bloom_filters(rows: pa.Schema, wanted: Sequence[str]) -> dict[str, dict[str, float]] | None:
+    """Return how large filters are to be; what has no filter, such as booleans and nested values, is left out."""
+    options = {"ndv": ROW_GROUP_ROWS, "fpp": _FALSE_POSITIVES}
+    kinds = {field.name: field.type for field in plain_schema(rows)}
+    return {name: options for name in wanted if name in kinds and _has_filter(kinds[name])} or None
+
+
+def _has_filter(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(
+        types.is_integer(kind)
+        or types.is_floating(kind)
+        or types.is_timestamp(kind)
+        or types.is_string(kind)
+        or types.is_large_string(kind)
+        or types.is_binary(kind)
+        or types.is_large_binary(kind)
+    )
+
+
 def _sidecar(rows: pa.Table, schema: SortSchema, data: memoryview, info: ObjectInfo) -> bytes:
     """Describe the file from the bytes that were just written, without reading it back."""
-    keys = granule_keys(rows, schema, row_group_rows=_ROW_GROUP_ROWS, granule_rows=_GRANULE_ROWS)
+    keys = granule_keys(rows, schema, row_group_rows=ROW_GROUP_ROWS, granule_rows=GRANULE_ROWS)
     return build_sidecar(
         lambda start, length: bytes(data[start : start + length]), len(data), name=info.key, etag=info.etag, keys=keys
     )
