@@ -70,22 +70,29 @@ class WriteTask:
                 yield spill.merge(group, store, self.settings, name, self._field_ids(), self.memory_budget)
 
     def _take(
-        self, store: Store, held: Sequence[pa.RecordBatch], suffix: str
+        self, store: Store, held: list[pa.RecordBatch], suffix: str
     ) -> Iterator[tuple[Group, pa.Table] | DeadLetters | Names | Counts]:
-        """Yield the sorted rows of each tenant and window of batches, then what is to be told of all of them."""
+        """Yield what is to be told of batches, then the sorted rows of each tenant and window among them.
+
+        The batches are let go as soon as their rows are in another place: they count against the task's memory.
+        """
         types = {column.name: column.type for column in self.columns.values()}
         fitting, rejected = set_apart(held, types) if self.dead_letter else (held, [])
         rows = coerced(_joined(fitting, types), types)
+        fitting.clear()
+        held.clear()
         judged = self.rule.judge(rows, self.settings.timestamp, self.settings.timestamp_unit)
-        taken = add_timeseries_id(judged.taken, self.settings)
-        for partition_id, window, part in cut(taken, self.settings):
-            yield (partition_id, window), part
-        if self.dead_letter:
-            yield from self._bury(store, [*rejected, *judged.rejected()], suffix)
-        if taken.num_rows:
-            yield Names(frozenset(taken.column_names), residual_names(taken))
         conflicting = sum(each.rows.num_rows for each in rejected)
         yield Counts(rows.num_rows + conflicting, judged.late.num_rows, judged.future.num_rows, conflicting)
+        if self.dead_letter:
+            yield from self._bury(store, [*rejected, *judged.rejected()], suffix)
+        taken = add_timeseries_id(judged.taken, self.settings)
+        if taken.num_rows:
+            yield Names(frozenset(taken.column_names), residual_names(taken))
+        parts = cut(taken, self.settings)
+        del rows, judged, taken, rejected
+        for partition_id, window, part in parts:
+            yield (partition_id, window), part
 
     def report(self, batches: Iterable[pa.RecordBatch], task_attempt: int) -> Iterator[str]:
         """Run, and yield what it reports as text that travels to the driver."""
