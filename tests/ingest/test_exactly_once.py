@@ -1,0 +1,129 @@
+"""Every row exactly once, whatever dies: drivers of a stream, attempts at tasks, executors."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import windrow
+from windrow.upkeep.orphans import find_orphans
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+DRIVER = str(Path(__file__).with_name("driver.py"))
+SORT = "metric_name|host|timeseries_id|timestamp/V2"
+ROWS = 40
+"""In each batch of a stream."""
+
+
+class Driver:
+    """A driver that runs in a process group of its own, with its Java."""
+
+    def __init__(self, job, lake, folder, **more):
+        self.log = folder / "driver.log"
+        argument = json.dumps([job, lake, {"folder": str(folder), **more}])
+        with self.log.open("ab") as words:
+            self.process = subprocess.Popen(
+                [sys.executable, DRIVER, argument], stdout=subprocess.PIPE, stderr=words, start_new_session=True
+            )
+
+    def kill(self):
+        """End it without a word, at once."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.communicate()
+
+    def answer(self):
+        """Wait until it ends by itself, and return the last line that it printed."""
+        try:
+            printed, _ = self.process.communicate(timeout=600)
+        except BaseException:
+            self.kill()
+            raise
+        assert self.process.returncode == 0, self.log.read_text()[-3000:]
+        return json.loads(printed.splitlines()[-1])
+
+
+@pytest.fixture
+def lake(tmp_path):
+    with windrow.connect(tmp_path / "lake") as opened:
+        opened.create_table("metrics", sort=SORT)
+        yield opened
+
+
+def address(lake):
+    context = lake.context
+    return {"url": lake.url, "metastore": context.metastore_url, "store_options": dict(context.store_options)}
+
+
+def values(lake):
+    return sorted(row["value"] for row in lake.sql("select value from metrics").to_dict())
+
+
+def orphans(lake):
+    """What is left over, when every lease has run out."""
+    later = lake.context.now() + 10**13
+    return list(find_orphans(lake.context.store, lake.context.metastore, lake.table("metrics").record, later))
+
+
+def stored(lake):
+    return sum(info.key.endswith(".parquet") for info in lake.context.store.list("metrics"))
+
+
+class TestDrivers:
+    def arrive(self, folder, batches):
+        """Files that come in as the batches of a stream, with points of now."""
+        (folder / "incoming").mkdir()
+        for number in range(batches):
+            numbers = range(ROWS * number, ROWS * number + ROWS)
+            columns = {
+                "metric_name": ["cpu"] * ROWS,
+                "host": [f"h{value % 3}" for value in numbers],
+                "timestamp": pa.array([datetime.now(UTC)] * ROWS, pa.timestamp("us", "UTC")),
+                "value": [float(value) for value in numbers],
+            }
+            pq.write_table(pa.table(columns), folder / "incoming" / f"{number:03}.parquet")
+
+    def wait_for(self, path, driver):
+        while not path.exists():
+            assert driver.process.poll() is None, "the driver ended before its time"
+            time.sleep(0.005)
+
+    def kill_and_restart(self, lake, folder, *, batches, kills, seed):
+        """Kill the driver at random points of random batches, and start it again; the last one is let live."""
+        self.arrive(folder, batches)
+        chance = random.Random(seed)
+        ways = ["foreachBatch", "sink"]
+        for number, batch in enumerate(sorted(chance.sample(range(batches), kills))):
+            driver = Driver("stream", address(lake), folder, way=ways[number % 2])
+            try:
+                self.wait_for(folder / "checkpoint" / "offsets" / str(batch), driver)
+                time.sleep(chance.uniform(0, 1.5))
+            finally:
+                driver.kill()
+        Driver("stream", address(lake), folder, way="foreachBatch").answer()
+        assert values(lake) == list(range(ROWS * batches))
+        assert {row.state for row in lake.table("metrics").inspect.commits()} == {"published"}
+        visible = sum(len(page) for page in self.splits(lake))
+        assert stored(lake) == visible + sum(each.key.endswith(".parquet") for each in orphans(lake))
+
+    def splits(self, lake):
+        record = lake.table("metrics").record
+        return lake.context.metastore.splits(record.table_id, record.version)
+
+    def test_a_stream_whose_driver_is_killed_and_restarted_loses_and_repeats_nothing(self, lake, tmp_path):
+        self.kill_and_restart(lake, tmp_path, batches=8, kills=3, seed=1)
+
+    @pytest.mark.long
+    def test_a_long_stream_whose_driver_is_killed_twenty_times(self, lake, tmp_path):
+        self.kill_and_restart(lake, tmp_path, batches=50, kills=20, seed=2)
