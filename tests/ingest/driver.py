@@ -48,6 +48,7 @@ def stream(lake, *, folder, way):
             writer = incoming.writeStream.format("windrow").option("lake", lake["url"]).option("table", "metrics")
             writer = writer.option("checkpointLocation", f"{folder}/checkpoint")
             query = writer.trigger(availableNow=True).start()
+        print("running", flush=True)
         query.awaitTermination()
     spark.stop()
 
@@ -119,23 +120,37 @@ def ingest(lake, *, master, folder, rows, harms=(), **options):
     return done
 
 
-def connect(lake, *, folder, rows):
-    """Bring points in through Spark Connect: a DataFrame, files that tasks read by themselves, and the sink."""
-    from pyspark.sql import SparkSession
+def serve(lake, *, folder, port):
+    """Be a server of Spark Connect until the caller lets go."""
+    plugin = {
+        "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+        "spark.connect.grpc.binding.port": port,
+    }
+    spark = session("local[2]", folder, **plugin)
+    print("ready", flush=True)
+    sys.stdin.read()
+    spark.stop()
 
-    spark = SparkSession.builder.remote("local[2]").getOrCreate()
+
+def connect(lake, *, folder, port, rows):
+    """Through Spark Connect, bring in a DataFrame, files that tasks read by themselves, and a stream; use the sink."""
+    spark = spark_session(f"sc://127.0.0.1:{port}")
     with open_lake(lake) as opened:
         table = opened.table("metrics")
         done = [table.ingest(points(spark, rows, 4)).rows]
+        spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         points(spark, rows, 2).write.parquet(f"{folder}/files")
         done.append(table.ingest(f"{folder}/files", spark=spark).rows)
-        sink = points(spark, rows, 2).write.format("windrow").option("table", "metrics").mode("append")
-        sink.save(lake["url"])
+        sink = points(spark, rows, 2).write.format("windrow").option("table", "metrics")
+        sink.option("metastore", lake["metastore"]).mode("append").save(lake["url"])
+        files = spark.readStream.schema(COLUMNS).parquet(f"{folder}/files")
+        stream = table.stream.using(drop_late=False)
+        stream.start(files, f"{folder}/checkpoint", trigger={"availableNow": True}).awaitTermination()
     spark.stop()
     return done
 
 
-JOBS = {job.__name__: job for job in (stream, ingest, connect)}
+JOBS = {job.__name__: job for job in (stream, ingest, serve, connect)}
 
 if __name__ == "__main__":
     main()

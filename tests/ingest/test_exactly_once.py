@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -35,7 +36,11 @@ class Driver:
         argument = json.dumps([job, lake, {"folder": str(folder), **more}])
         with self.log.open("ab") as words:
             self.process = subprocess.Popen(
-                [sys.executable, DRIVER, argument], stdout=subprocess.PIPE, stderr=words, start_new_session=True
+                [sys.executable, DRIVER, argument],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=words,
+                start_new_session=True,
             )
 
     def kill(self):
@@ -107,8 +112,9 @@ class TestDrivers:
         for number, batch in enumerate(sorted(chance.sample(range(batches), kills))):
             driver = Driver("stream", address(lake), folder, way=ways[number % 2])
             try:
+                assert driver.process.stdout.readline() == b"running\n", driver.log.read_text()[-3000:]
                 self.wait_for(folder / "checkpoint" / "offsets" / str(batch), driver)
-                time.sleep(chance.uniform(0, 1.5))
+                time.sleep(chance.uniform(0, 2))
             finally:
                 driver.kill()
         Driver("stream", address(lake), folder, way="foreachBatch").answer()
@@ -127,3 +133,51 @@ class TestDrivers:
     @pytest.mark.long
     def test_a_long_stream_whose_driver_is_killed_twenty_times(self, lake, tmp_path):
         self.kill_and_restart(lake, tmp_path, batches=50, kills=20, seed=2)
+
+
+class TestTasks:
+    def test_two_of_three_attempts_at_every_task_fail(self, lake, tmp_path):
+        rows = 400
+        job = {"master": "local[2,3]", "rows": rows, "harms": ["fail twice"]}
+        assert Driver("ingest", address(lake), tmp_path, **job).answer() == [rows, rows]
+        assert values(lake) == sorted([*range(rows), *range(rows)])
+        # Four tasks, one window each: two of three attempts left a file with its sidecar behind.
+        assert len(orphans(lake)) == 4 * 2 * 2
+        assert stored(lake) == 4 + 4 * 3
+
+    @pytest.mark.s3
+    @pytest.mark.postgres
+    def test_an_executor_is_lost_on_a_cluster_with_s3_and_postgresql(self, s3_url, s3_options, postgres_url, tmp_path):
+        rows = 400
+        with windrow.connect(s3_url, metastore=postgres_url, store_options=s3_options) as lake:
+            lake.create_table("metrics", sort=SORT)
+            job = {"master": "local-cluster[2,1,1024]", "rows": rows, "harms": ["lose the executor"]}
+            job["spark.scheduler.minRegisteredResourcesRatio"] = "0"
+            assert Driver("ingest", address(lake), tmp_path, **job).answer() == [rows, rows]
+            assert values(lake) == sorted([*range(rows), *range(rows)])
+            left = orphans(lake)
+            assert left
+            assert stored(lake) == 8 + sum(each.key.endswith(".parquet") for each in left)
+
+
+class TestConnect:
+    @pytest.fixture
+    def port(self, tmp_path):
+        """The port of a server of Spark Connect."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            number = free.getsockname()[1]
+        server = Driver("serve", {}, tmp_path, port=str(number))
+        try:
+            assert server.process.stdout.readline() == b"ready\n", server.log.read_text()[-3000:]
+            yield number
+        finally:
+            server.kill()
+
+    @pytest.mark.postgres
+    def test_rows_come_in_through_spark_connect(self, tmp_path, postgres_url, port):
+        rows = 200
+        with windrow.connect(tmp_path / "lake", metastore=postgres_url) as lake:
+            lake.create_table("metrics", sort=SORT)
+            assert Driver("connect", address(lake), tmp_path, port=port, rows=rows).answer() == [rows, rows]
+            assert values(lake) == sorted([*range(rows)] * 4)

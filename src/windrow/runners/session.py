@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["check_java", "spark_session"]
 
 _NEEDED_JAVA = 17
+_CONNECT = "sc://"
+_MASTER, _REMOTE = "spark.master", "spark.remote"
 _LOGGING = Path(__file__).with_name("log4j2.properties").as_uri()
 _SETTINGS = {
     "spark.ui.enabled": "false",
@@ -39,19 +41,22 @@ def spark_session(
 ) -> SparkSession:
     """Return the session that is active, or start one; `options` are Spark's own settings and win over ours.
 
-    Java writes to stderr as it starts and as it runs; where `log` names a file, it writes there instead.
+    A master that starts with `sc://` is a server of Spark Connect: then Java runs there and not here. Java writes to
+    stderr as it starts and as it runs; where `log` names a file, it writes there instead.
     """
     from pyspark.sql import SparkSession
 
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
+    if master.startswith(_CONNECT):
+        return _start({_REMOTE: master, **(options or {})}, None)
     check_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    return _start({"spark.app.name": "windrow", "spark.master": master} | _SETTINGS | dict(options or {}), log)
+    return _start({"spark.app.name": "windrow", _MASTER: master} | _SETTINGS | dict(options or {}), log)
 
 
 def _start(settings: dict[str, Any], log: Path | None) -> SparkSession:
@@ -65,8 +70,8 @@ def _start(settings: dict[str, Any], log: Path | None) -> SparkSession:
         return SparkSession.builder.config(map=settings).getOrCreate()
     except Exception as error:  # what pyspark and py4j raise has no other root
         raise ConfigError(
-            f"Spark did not start: {_problem(error, log)}; check the master {settings['spark.master']!r} and Spark's "
-            "options"
+            f"Spark did not start: {_problem(error, log)}; check the master "
+            f"{settings.get(_MASTER) or settings[_REMOTE]!r} and Spark's options"
         ) from error
 
 
