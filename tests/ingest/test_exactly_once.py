@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import windrow
-from windrow.upkeep.orphans import find_orphans
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -75,14 +74,15 @@ def values(lake):
     return sorted(row["value"] for row in lake.sql("select value from metrics").to_dict())
 
 
-def orphans(lake):
-    """What is left over, when every lease has run out."""
-    later = lake.context.now() + 10**13
-    return list(find_orphans(lake.context.store, lake.context.metastore, lake.table("metrics").record, later))
-
-
-def stored(lake):
-    return sum(info.key.endswith(".parquet") for info in lake.context.store.list("metrics"))
+def collect_orphans(lake):
+    """Delete what failed attempts left behind, and return how many files that were; only visible splits remain."""
+    table = lake.table("metrics")
+    collected = table.upkeep.gc.run(grace=0)
+    stored = {info.key for info in lake.context.store.list("metrics") if info.key.endswith(".parquet")}
+    pages = lake.context.metastore.splits(table.record.table_id, table.version)
+    assert stored == {split.key for page in pages for split in page}
+    assert collected.unknown_files == collected.retired_splits == 0
+    return collected.orphan_files
 
 
 class TestDrivers:
@@ -120,12 +120,8 @@ class TestDrivers:
         Driver("stream", address(lake), folder, way="foreachBatch").answer()
         assert values(lake) == list(range(ROWS * batches))
         assert {row.state for row in lake.table("metrics").inspect.commits()} == {"published"}
-        visible = sum(len(page) for page in self.splits(lake))
-        assert stored(lake) == visible + sum(each.key.endswith(".parquet") for each in orphans(lake))
-
-    def splits(self, lake):
-        record = lake.table("metrics").record
-        return lake.context.metastore.splits(record.table_id, record.version)
+        collect_orphans(lake)
+        assert values(lake) == list(range(ROWS * batches))
 
     def test_a_stream_whose_driver_is_killed_and_restarted_loses_and_repeats_nothing(self, lake, tmp_path):
         self.kill_and_restart(lake, tmp_path, batches=8, kills=3, seed=1)
@@ -142,8 +138,8 @@ class TestTasks:
         assert Driver("ingest", address(lake), tmp_path, **job).answer() == [rows, rows]
         assert values(lake) == sorted([*range(rows), *range(rows)])
         # Four tasks, one window each: two of three attempts left a file with its sidecar behind.
-        assert len(orphans(lake)) == 4 * 2 * 2
-        assert stored(lake) == 4 + 4 * 3
+        assert collect_orphans(lake) == 4 * 2 * 2
+        assert len(values(lake)) == 2 * rows
 
     @pytest.mark.s3
     @pytest.mark.postgres
@@ -155,9 +151,8 @@ class TestTasks:
             job["spark.scheduler.minRegisteredResourcesRatio"] = "0"
             assert Driver("ingest", address(lake), tmp_path, **job).answer() == [rows, rows]
             assert values(lake) == sorted([*range(rows), *range(rows)])
-            left = orphans(lake)
-            assert left
-            assert stored(lake) == 8 + sum(each.key.endswith(".parquet") for each in left)
+            assert collect_orphans(lake) > 0
+            assert len(values(lake)) == 2 * rows
 
 
 class TestConnect:

@@ -31,6 +31,8 @@ _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.sql.shuffle.partitions": "8",
+    "spark.python.worker.reuse": "true",
+    "spark.python.daemon.module": "windrow.runners.daemon",
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING}",
 }
 _CHATTER = ("WARNING:", "Setting default log level", "To adjust logging level")
