@@ -26,13 +26,16 @@ def test_every_option_is_taken():
         "drop_late": "TRUE",
         "future": "5m",
         "most_dropped": "0.9",
+        "dead_letter": "true",
         "lease": "2h",
         "store.region": "eu-central-1",
         "store.endpoint": "http://s3",
     }
     options = SinkOptions.of(given, streaming=False)
     assert (options.lake, options.table, options.metastore) == ("s3://bucket/lake", "metrics", "postgresql://host/db")
-    assert options.settings == IngestSettings("kafka", drop_late=True, future="5m", most_dropped=0.9, lease=7200)
+    assert options.settings == IngestSettings(
+        "kafka", drop_late=True, future="5m", most_dropped=0.9, lease=7200, dead_letter=True
+    )
     assert options.store_options == {"region": "eu-central-1", "endpoint": "http://s3"}
 
 

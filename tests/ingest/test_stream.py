@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import PySparkException
 
 import windrow
 from windrow.errors import CommitUnknown, InvalidInput, LeaseExpired, MetastoreError
@@ -110,7 +111,15 @@ class TestBatches:
         take(lake, StreamBatch("q", 1), points([1]))
         assert values(lake) == [1]
 
-    def test_a_checkpoint_folder_that_is_older_than_the_table_is_refused(self, lake):
+    def test_a_batch_with_other_offsets_is_not_taken_for_the_published_one(self, lake):
+        first = take(lake, StreamBatch("q", 0, "right"), points([1]))
+        for offsets in ("right", None):
+            assert take(lake, StreamBatch("q", 0, offsets), points([1])) == replace(first, replayed=True)
+        with pytest.raises(InvalidInput, match="batch 0 of query q was published with other offsets"):
+            take(lake, StreamBatch("q", 0, "wrong"), points([2]))
+        assert values(lake) == [1]
+
+    def test_a_batch_that_was_never_published_cannot_follow_a_later_one(self, lake):
         take(lake, StreamBatch("q", 7), points([1]))
         with pytest.raises(InvalidInput, match="stands at batch 7.*batch 5.*new checkpoint folder"):
             take(lake, StreamBatch("q", 5), points([2]))
@@ -196,12 +205,14 @@ class TestCheckpoints:
         store.put("metadata", b'{"id":"some-query"}')
         store.put("offsets/.9.crc", b"")
         for number in (8, 9, 10):
-            store.put(f"offsets/{number}", b"v1")
+            store.put(f"offsets/{number}", b"v1\n%d" % number)
         return str(tmp_path / "checkpoint")
 
     @pytest.mark.parametrize("form", ["{}", "file:{}", "file://{}"])
     def test_it_tells_the_query_and_the_batch_that_runs(self, folder, form):
-        assert QueryCheckpoint.at(form.format(folder), {"region": "x"}).batch() == StreamBatch("some-query", 10)
+        checkpoint = QueryCheckpoint.at(form.format(folder), {"region": "x"})
+        assert checkpoint.batch() == StreamBatch("some-query", 10, checkpoint.offsets(10))
+        assert checkpoint.offsets(10) != checkpoint.offsets(9)
 
     def test_what_is_no_checkpoint_is_refused(self, tmp_path, folder):
         with pytest.raises(InvalidInput, match="no batch was started"):
@@ -251,6 +262,17 @@ class TestQueries:
         writer = incoming().writeStream.foreachBatch(own).option("checkpointLocation", str(tmp_path / "checkpoint"))
         self.run(writer.trigger(availableNow=True).start())
         assert [result.replayed for result in results] == [True]
+        assert values(lake) == list(range(30))
+
+    def test_an_old_copy_of_a_checkpoint_folder_is_refused(self, lake, incoming, tmp_path):
+        """Spark plans a batch anew under a number that is taken."""
+        stream = lake.table("metrics").stream
+        self.run(stream.start(incoming(), str(tmp_path / "checkpoint"), trigger={"availableNow": True}))
+        for name in ("commits/1", "commits/2", "offsets/1", "offsets/2"):
+            (tmp_path / "checkpoint" / name).unlink()
+            (tmp_path / "checkpoint" / name).with_name(f".{name[-1]}.crc").unlink()
+        with pytest.raises(PySparkException, match="published with other offsets"):
+            self.run(stream.start(incoming(), str(tmp_path / "checkpoint"), trigger={"availableNow": True}))
         assert values(lake) == list(range(30))
 
     def test_the_function_for_foreach_batch_travels(self, lake):

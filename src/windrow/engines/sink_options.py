@@ -21,7 +21,7 @@ __all__ = ["SinkOptions"]
 _STORE = "store."
 _LEASE = "1h"
 """No process of ours lives through the whole of a write to prolong the lease, so it is a long one."""
-_OURS = ("lake", "table", "metastore", "source", "drop_late", "future", "most_dropped", "lease")
+_OURS = ("lake", "table", "metastore", "source", "drop_late", "future", "most_dropped", "dead_letter", "lease")
 _SPARKS = ("path", "checkpointlocation", "queryname")
 
 
@@ -48,6 +48,7 @@ class SinkOptions:
             settings=IngestSettings(
                 **_parsed(given, {"source": str, "future": str, "most_dropped": _share}),
                 drop_late=_flag("drop_late", given.get("drop_late", str(streaming))),
+                dead_letter=_flag("dead_letter", given.get("dead_letter", "false")),
                 lease=parse_seconds(given.get("lease", _LEASE), "option lease"),
             ),
             metastore=given.get("metastore"),

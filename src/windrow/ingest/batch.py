@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -18,6 +19,8 @@ class StreamBatch:
 
     query_id: str
     batch_id: int
+    offsets: str | None = None
+    """A fingerprint of the offsets that the batch reads, where the checkpoint folder can be read."""
 
     def commit_id(self, table_id: str, source_id: str) -> str:
         """Return the name of the commit: the same for every attempt at this batch, and for nothing else.
@@ -38,6 +41,15 @@ class StreamBatch:
                 "checkpoint folder"
             )
         return Checkpoint(name, str(self.batch_id), position)
+
+    def check_replay(self, published: Mapping[str, Any]) -> None:
+        """Refuse to take this batch for the published one of the same number when it reads other offsets."""
+        before = published.get("offsets")
+        if self.offsets is not None and before is not None and self.offsets != before:
+            raise InvalidInput(
+                f"batch {self.batch_id} of query {self.query_id} was published with other offsets; its checkpoint "
+                "folder is older than the table. Start the query with a new checkpoint folder"
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""

@@ -6,6 +6,7 @@ the driver.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -51,4 +52,8 @@ class QueryCheckpoint:
         numbers = [int(name) for name in names if name.isdigit()]
         if not numbers:
             raise InvalidInput(f"checkpoint {self.store.url}: no batch was started yet; start the query first")
-        return StreamBatch(self.query_id(), max(numbers))
+        return StreamBatch(self.query_id(), max(numbers), self.offsets(max(numbers)))
+
+    def offsets(self, batch_id: int) -> str:
+        """Return a fingerprint of what a batch reads; Spark writes it down once, before it first runs the batch."""
+        return hashlib.sha256(self.store.get(f"offsets/{batch_id}")).hexdigest()[:16]

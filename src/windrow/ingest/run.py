@@ -88,6 +88,8 @@ class Ingest:
         commit = self.metastore.open_commit(
             self.table.table_id, CommitKind.INGEST, commit_id=self.commit_id, lease=self.lease, summary=noted
         )
+        if self.batch is not None and commit.state is CommitState.PUBLISHED:
+            self.batch.check_replay(commit.summary)
         arrived_at = int(commit.summary.get("arrived_at", self.rule.arrived_at))
         columns = self._reserved(written, commit.attempt)
         task = self._task(commit.attempt, columns, replace(self.rule, arrived_at=arrived_at))

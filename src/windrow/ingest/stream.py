@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from windrow.context import Context
-from windrow.errors import InvalidInput
+from windrow.errors import InvalidInput, WindrowError
 from windrow.ingest.batch import StreamBatch
 from windrow.ingest.checkpoints import QueryCheckpoint
 from windrow.ingest.result import IngestResult
@@ -35,10 +36,12 @@ class Stream:
     table: str
     settings: IngestSettings = STREAM_SETTINGS
     checkpoint: str | None = None
-    """The checkpoint folder of the query; needed only where Spark does not tell a batch whose it is: under Connect."""
+    """The checkpoint folder of the query. It tells an old copy of itself from the right one, and under Connect, where
+    Spark does not tell a batch whose it is, it does.
+    """
 
     def using(self, *, checkpoint: str | None = None, **settings: Any) -> Stream:
-        """Return the stream with other settings: source, drop_late, future, most_dropped."""
+        """Return the stream with other settings: source, drop_late, future, most_dropped, dead_letter."""
         return replace(self, settings=replace(self.settings, **settings), checkpoint=checkpoint or self.checkpoint)
 
     def write(self, rows: DataFrame, batch_id: int) -> None:
@@ -47,7 +50,7 @@ class Stream:
 
     def publish(self, rows: DataFrame, batch_id: int) -> IngestResult:
         """Do the same and say what was done, for a function of your own that `foreachBatch` takes."""
-        batch = StreamBatch(self._query_id(rows), batch_id)
+        batch = StreamBatch(self._query_id(rows), batch_id, self._offsets(batch_id))
         source = source_of(rows)
         return self.settings.ingest(self.context, self.table, batch).run(source)
 
@@ -83,6 +86,14 @@ class Stream:
                 "under Spark Connect name the checkpoint folder: table.stream.using(checkpoint=...)"
             )
         return QueryCheckpoint.at(self.checkpoint, self.context.store_options).query_id()
+
+    def _offsets(self, batch_id: int) -> str | None:
+        """Return the fingerprint of the batch's offsets; a folder that only Spark can read tells none."""
+        if self.checkpoint is None:
+            return None
+        with suppress(WindrowError):
+            return QueryCheckpoint.at(self.checkpoint, self.context.store_options).offsets(batch_id)
+        return None
 
 
 def _told_query_id(rows: DataFrame) -> str | None:
