@@ -127,7 +127,7 @@ def _about(condition: exp.Expr, reading: Reading) -> Predicate | None:
                 return _listed(condition, reading)
             case exp.NullSafeEQ():
                 return _exactly(exp.EQ(this=condition.this, expression=condition.expression), reading)
-            case exp.Between():
+            case exp.Between() if not condition.args.get("symmetric"):
                 low = exp.GTE(this=condition.this, expression=condition.args["low"])
                 high = exp.LTE(this=condition.this, expression=condition.args["high"])
                 return _all_of([_about(low, reading), _about(high, reading)])

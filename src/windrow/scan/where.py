@@ -122,6 +122,8 @@ def listed(condition: exp.In) -> list[exp.Expr]:
 
 
 def _between(condition: exp.Between, reading: Reading) -> Predicate:
+    if condition.args.get("symmetric"):
+        raise _unsaid(condition)
     low, high = (reading.constant(condition.args[side]) for side in ("low", "high"))
     return Between(reading.column(condition.this), low, high)
 
