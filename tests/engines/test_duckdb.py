@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -94,3 +96,25 @@ def test_names_are_found_whatever_their_case(ask):
 def test_a_query_that_cannot_be_answered_says_why(ask, query):
     with pytest.raises(InvalidInput, match="query"):
         ask(query)
+
+
+def test_now_is_the_same_for_what_is_left_out_and_for_what_is_asked(store):
+    asked = []
+
+    def plan(question):
+        asked.append(question.predicate)
+        return plan_files(ScanContext("lake", store), [], predicate=question.predicate, columns=question.columns)
+
+    columns = pa.schema([("ts", pa.timestamp("us", "UTC"))])
+    engine = DuckDBEngine(ReadContext("lake", store))
+    query = "select now() as now, count(*) as n from moments where ts < now() - interval 1 hour"
+    (row,) = engine.sql(query, {"moments": lambda: Relation(columns, plan)}).to_dict()
+    assert row["now"] - asked[0].value == timedelta(hours=1)
+    engine.close()
+
+
+def test_a_constant_without_a_value_is_left_to_the_query(ask):
+    assert ask("select count(*) as n from empty where value > 1 or value = cast('x' as double)") == [{"n": 0}]
+    with pytest.raises(InvalidInput, match="Could not convert string 'x'"):
+        ask("select count(*) as n from metrics where value = cast('x' as double)")
+    assert ask("select count(*) as n from metrics") == [{"n": 3}]

@@ -119,6 +119,8 @@ class DuckDBEngine:
         readers: list[VirtualReader] = []
         with self._lock, self._connection.cursor() as cursor, ExitStack() as stack:
             try:
+                # In a transaction now() is the same for what is left out and for what is asked.
+                cursor.begin()
                 needed = _needed(cursor, query, relations)
                 for name, relation in relations.items():
                     readers += self._bind(cursor, stack, name, relation, needed.get(name))
@@ -126,6 +128,7 @@ class DuckDBEngine:
                 if result is None:
                     raise InvalidInput("the query is empty; write a select")
                 table = _named_apart(result.to_arrow_table())
+                cursor.commit()
             except duckdb.Error as error:
                 failure = next((reader.failure for reader in readers if reader.failure is not None), None)
                 raise (failure or _refusal(error, tables)) from error
@@ -166,17 +169,19 @@ def _needed(
     """Which rows of each relation can matter; nothing is known of names that rows may keep in a map."""
 
     def constant(expression: Any) -> Any:
-        try:
-            row = cursor.execute(f"SELECT {expression.sql('duckdb')}").fetchone()
-        except duckdb.Error as error:
-            raise InvalidInput(f"{expression.sql('duckdb')} has no value") from error
-        return None if row is None else row[0]
+        return cursor.execute(f"SELECT {expression.sql('duckdb')}").fetchall()[0][0]
 
     schemas = {
         name: pa.schema([column for column in relation.columns if column.name not in relation.attributes])
         for name, relation in relations.items()
     }
-    return needed_rows(query, schemas, constant)
+    try:
+        return needed_rows(query, schemas, constant)
+    except duckdb.Error:
+        # A constant without a value: the query itself will say so, if it ever comes to need it.
+        cursor.rollback()
+        cursor.begin()
+        return {}
 
 
 def _found_columns(virtual: Sequence[VirtualFile]) -> dict[str, set[pa.DataType]]:
