@@ -199,10 +199,11 @@ def _cast(expression: exp.Cast) -> Literal:
             return date.fromisoformat(inner.this)
         if kind in _TIMES:
             return datetime.fromisoformat(inner.this)
+        if kind == exp.DataType.Type.DOUBLE:
+            return float(inner.this)
     except ValueError as error:
-        raise InvalidInput(f"{expression.sql('duckdb')}: {error}; write it as 2026-01-31 12:00:00") from error
-    if kind == exp.DataType.Type.DOUBLE:
-        return float(inner.this)
+        problem = f"{expression.sql('duckdb')}: {error}; write times as 2026-01-31 12:00:00 and numbers as 1.5"
+        raise InvalidInput(problem) from error
     raise _unsaid(expression)
 
 
