@@ -226,12 +226,16 @@ class Table:
         import pyarrow as pa
 
         from windrow.ingest.foreign import check_unchanged
+        from windrow.model.points import is_text
 
         record, version = self.record, self.version
         columns = self.context.metastore.columns(record.table_id, version)
         if not columns:
             raise InvalidInput(f"table {self.name!r} has no columns yet; ingest something first")
-        attributes = dict.fromkeys(self.context.metastore.attributes(record.table_id, version), RESIDUAL)
+        # A column that is no text is something else of the same name.
+        others = {column.name for column in columns if not is_text(column.type)}
+        names = self.context.metastore.attributes(record.table_id, version)
+        attributes = {name: RESIDUAL for name in names if name not in others}
         context, metastore = self._scan_context(), self.context.metastore
 
         def check(split: SplitMetadata) -> None:

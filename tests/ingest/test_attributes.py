@@ -187,6 +187,15 @@ class TestQueries:
         (row,) = lake.sql(f"select \"Host\" as up, {RESIDUAL}['host'] as low from metrics").to_dict()
         assert row == {"up": "a", "low": "b"}
 
+    def test_a_column_of_numbers_is_not_mixed_with_an_attribute_of_its_name(self, lake, metrics, tmp_path):
+        metrics.ingest(write(tmp_path / "a.json", {"load": "high"}, *[{}] * 200))
+        metrics.ingest(pa.table({"metric_name": ["m"], "timestamp": pa.array([0], pa.timestamp("ns", "UTC")), "value": [1.0], "load": [0.5]}))  # fmt: skip  # noqa: E501
+        assert lake.sql("select sum(load) as s from metrics").to_dict() == [{"s": 0.5}]
+        rows = lake.sql(f"select count(*) as n from metrics where {RESIDUAL}['load'] = 'high'").to_dict()
+        assert rows == [{"n": 1}]
+        metrics.ingest(write(tmp_path / "b.json", {"load": "low"}))
+        assert lake.sql("select sum(load) as s from metrics").to_dict() == [{"s": 0.5}], "it stays in the map"
+
 
 TAG_SETS = st.lists(
     st.dictionaries(st.sampled_from(["service", "a", "b", "unit", "Ä"]), st.sampled_from(["", "x", "y\0"])), min_size=1

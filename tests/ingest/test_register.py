@@ -197,6 +197,13 @@ class TestLeaving:
         assert metrics.inspect.commits()[0].kind == "expire"
         assert metrics.register(raw).files == 3, "and may come again"
 
+    def test_a_column_whose_files_have_left_is_null(self, lake, metrics, raw):
+        metrics.ingest(points(3))
+        pq.write_table(points(4, 50, region=["eu"] * 4), raw / "wide.parquet")
+        metrics.register(raw / "wide.parquet")
+        metrics.unregister(raw)
+        assert lake.sql("select count(*) as n, count(region) as r from metrics").to_dict() == [{"n": 3, "r": 0}]
+
     def test_what_is_not_registered_cannot_leave(self, metrics, raw):
         with pytest.raises(NotFound, match="no such file is registered in table 'metrics'"):
             metrics.unregister(raw)

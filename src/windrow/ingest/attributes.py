@@ -70,6 +70,8 @@ class AttributeRule:
     """An attribute that fewer than this share of the rows have stays in the residual column."""
     always: frozenset[str] = frozenset()
     """Attributes that are columns however rare: those of the table, and those that it is sorted or partitioned by."""
+    never: frozenset[str] = frozenset()
+    """Columns of the table that are no text, and so no attributes, whatever they are called."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.rare <= 1:
@@ -79,7 +81,9 @@ class AttributeRule:
     def of_table(cls, settings: TableSettings, columns: Mapping[str, pa.DataType], rare: float) -> AttributeRule:
         """Return the rule of a table that has these columns."""
         texts = {name for name, kind in columns.items() if is_text(kind)}
-        return cls(rare, frozenset(texts.union(settings.sort.column_names, settings.partition_by) - NOT_ATTRIBUTES))
+        others = frozenset(columns.keys() - texts)
+        needed = texts.union(settings.sort.column_names, settings.partition_by)
+        return cls(rare, frozenset(needed - NOT_ATTRIBUTES - others), others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +103,7 @@ class AttributeCounts:
         column.
         """
         promoted = set(rule.always & self.by_name.keys()) - NOT_ATTRIBUTES
-        taken = _TAKEN | {name.casefold() for name in rule.always}
+        taken = _TAKEN | {name.casefold() for name in rule.always | rule.never}
         for name in sorted(self.by_name):
             enough = self.by_name[name] >= rule.rare * self.rows
             if enough and name.casefold() not in taken and _can_be_column(name):

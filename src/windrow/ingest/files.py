@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.csv
@@ -25,6 +25,9 @@ from windrow.ingest.attributes import point_schema
 from windrow.ingest.dead_letter import FILE, PROBLEM
 from windrow.model.points import is_text
 from windrow.storage import ByteRange, open_store
+
+if TYPE_CHECKING:
+    from windrow.ingest.otlp_table import PointTable
 
 __all__ = ["FileFormat", "FilePart", "SourceFile", "content_of", "deal_out", "find_files", "read_part", "schema_of"]
 
@@ -77,6 +80,8 @@ class SourceFile:
     """Types of columns that are known; text formats would have to guess them."""
     promoted: frozenset[str] = frozenset()
     """Attributes of OTLP metrics that become columns."""
+    points: PointTable | None = field(default=None, repr=False, compare=False)
+    """The points of OTLP metrics, where they were read already."""
     set_aside: bool = False
     """Name the file in its rows; when it is text that cannot be read as `types` asks, read it as lines."""
 
@@ -184,6 +189,9 @@ def content_of(file: SourceFile) -> bytes:
 
 def _batches(part: FilePart, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
     file = part.file
+    if file.format is FileFormat.OTLP:
+        yield from _points_of(file).to_arrow(file.promoted).to_batches(_BATCH_ROWS)
+        return
     with _opened(file) as source:
         if file.format is FileFormat.PARQUET:
             schema = pq.read_schema(source)
@@ -194,13 +202,15 @@ def _batches(part: FilePart, columns: Sequence[str] | None = None) -> Iterator[p
         elif file.format is FileFormat.CSV:
             options = pyarrow.csv.ConvertOptions(column_types=dict(file.types), strings_can_be_null=True)
             yield from pyarrow.csv.open_csv(source, convert_options=options)
-        elif file.format is FileFormat.OTLP:
-            from windrow.ingest.otlp import read_points
-
-            yield from read_points([(file.name, source.read())], file.promoted).to_batches(_BATCH_ROWS)
         else:
             known = pa.schema(list(file.types.items())) if file.types else None
             yield from pyarrow.json.open_json(source, parse_options=pyarrow.json.ParseOptions(explicit_schema=known))
+
+
+def _points_of(file: SourceFile) -> PointTable:
+    from windrow.ingest.otlp import points_of
+
+    return points_of([(file.name, content_of(file))]) if file.points is None else file.points
 
 
 @contextmanager

@@ -32,13 +32,13 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from windrow.ingest.attributes import AttributeCounts, AttributeRule
+from windrow.ingest.attributes import AttributeRule
 from windrow.ingest.otlp_json import json_metrics, json_requests
 from windrow.ingest.otlp_points import Metric, naming
 from windrow.ingest.otlp_protobuf import protobuf_metrics, requests
 from windrow.ingest.otlp_table import PointTable
 
-__all__ = ["count_attributes", "read_otlp", "read_points"]
+__all__ = ["points_of", "read_otlp"]
 
 _STARTS_LIKE_JSON = re.compile(rb"(\xef\xbb\xbf)?[ \t\r\n]*([{\[]|\Z)")
 
@@ -49,21 +49,12 @@ Files = Iterable[tuple[str, bytes]]
 def read_otlp(files: Files, *, rare: float = 0.01, already_promoted: frozenset[str] = frozenset()) -> pa.Table:
     """Return the points of files in order; attributes become columns by what these files hold."""
     rule = AttributeRule(rare, already_promoted)
-    points = _points(files)
+    points = points_of(files)
     return points.to_arrow(points.counts().promoted(rule))
 
 
-def read_points(files: Files, promoted: frozenset[str]) -> pa.Table:
-    """Return the points of files in order; of the attributes, these become columns where they are there."""
-    return _points(files).to_arrow(promoted)
-
-
-def count_attributes(files: Files) -> AttributeCounts:
-    """Return how many points of files have which attribute."""
-    return _points(files).counts()
-
-
-def _points(files: Files) -> PointTable:
+def points_of(files: Files) -> PointTable:
+    """Return the points of files, counted and not yet laid out: that takes to know which attributes become columns."""
     points = PointTable()
     for name, data in files:
         with naming(name):

@@ -15,21 +15,28 @@ _LOOKED_AT = 32 * 2**20
 
 
 def with_promoted_attributes(
-    files: Sequence[SourceFile], rule: AttributeRule, *, looked_at: int = _LOOKED_AT
+    files: Sequence[SourceFile], rule: AttributeRule, *, keep: bool = False, looked_at: int = _LOOKED_AT
 ) -> list[SourceFile]:
-    """Return the files, those of OTLP with the attributes that become columns in all of them alike."""
+    """Return the files, those of OTLP with the attributes that become columns in all of them alike.
+
+    With `keep`, files that were looked at keep their points, for tasks of this process.
+    """
     metrics = [file for file in files if file.format is FileFormat.OTLP]
     if not metrics:
         return list(files)
-    from windrow.ingest.otlp import count_attributes
+    from windrow.ingest.otlp import points_of
 
     chosen = list(_evenly(metrics, looked_at))
-    counts = sum((count_attributes([(file.name, content_of(file))]) for file in chosen), AttributeCounts())
-    promoted = counts.promoted(rule)
+    points = {file.name: points_of([(file.name, content_of(file))]) for file in chosen}
+    promoted = sum((each.counts() for each in points.values()), AttributeCounts()).promoted(rule)
     if len(chosen) < len(metrics):
         # A column of the table must be read as one, though the files that were looked at lack it.
         promoted |= rule.always
-    return [replace(file, promoted=promoted) if file.format is FileFormat.OTLP else file for file in files]
+    kept = points if keep else {}
+    return [
+        replace(file, promoted=promoted, points=kept.get(file.name)) if file.format is FileFormat.OTLP else file
+        for file in files
+    ]
 
 
 def _evenly(files: Sequence[SourceFile], most_bytes: int) -> Iterator[SourceFile]:

@@ -225,7 +225,10 @@ def source_of(
     if isinstance(rows, list | tuple) and rows and all(isinstance(each, str | Path) for each in rows):
         names = [str(each) for each in rows]
         files = find_files(names, file_format=file_format, store_options=store_options, types=types)
-        files = [replace(file, set_aside=set_aside) for file in with_promoted_attributes(files, attributes)]
+        files = [
+            replace(file, set_aside=set_aside)
+            for file in with_promoted_attributes(files, attributes, keep=spark is None)
+        ]
         return FilesSource(files, spark, (types or {}) if set_aside else None)
     if isinstance(rows, pa.RecordBatch):
         rows = pa.Table.from_batches([rows])
