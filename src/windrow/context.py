@@ -13,7 +13,8 @@ from sqlalchemy import URL
 
 from windrow.cache import Cache, MemoryCache
 from windrow.errors import ConfigError, NotFound, StorageError
-from windrow.metastore import Metastore, SqlMetastore
+from windrow.metastore import Metastore
+from windrow.mirror.metastore import MirroredMetastore
 from windrow.model.ids import time_ordered_id
 from windrow.storage import LocalStore, PatientStore, Store, open_store
 
@@ -64,7 +65,7 @@ class Context:
         options = dict(store_options or {})
         store = open_store(url, options=options)
         address = metastore_url or _beside(store, create=create)
-        metastore = SqlMetastore(address, create=create)
+        metastore = MirroredMetastore(address, store, store_options=options, create=create)
         reading = store if isinstance(store, LocalStore) else PatientStore(store)
         return cls(store.url, store, metastore, options, metastore_url=metastore_url, reading=reading, **parts)
 

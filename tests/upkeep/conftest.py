@@ -18,4 +18,4 @@ def lake(world):
 
 @pytest.fixture
 def table(lake):
-    return lake.create_table("events", sort="host|timestamp/V2", window="15m")
+    return lake.create_table("events", sort="host|timestamp/V2", window="15m", mirror=False)

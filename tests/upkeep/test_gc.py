@@ -190,7 +190,7 @@ class TestOrphans:
         assert table.upkeep.gc.run(grace=0).orphan_files == 4
 
     def test_other_tables_are_left_alone(self, world, lake, table):
-        other = lake.create_table("others", sort="host|timestamp/V2")
+        other = lake.create_table("others", sort="host|timestamp/V2", mirror=False)
         other.ingest(points(0))
         run, opened, _ = an_attempt(other)
         run.give_up(opened.commit.attempt)
@@ -204,7 +204,7 @@ def test_a_registered_file_is_its_owners_and_only_its_sidecar_goes(tmp_path):
     raw = tmp_path / "raw.parquet"
     pq.write_table(points(0), raw)
     with windrow.connect(tmp_path / "lake") as lake:
-        table = lake.create_table("events", sort="host|timestamp/V2")
+        table = lake.create_table("events", sort="host|timestamp/V2", mirror=False)
         table.register([str(raw)])
         assert len(list((tmp_path / "lake").rglob("*.pm"))) == 1
         table.unregister([str(raw)])
@@ -215,7 +215,7 @@ def test_a_registered_file_is_its_owners_and_only_its_sidecar_goes(tmp_path):
 
 def test_hidden_files_of_crashed_writers_go_on_a_local_disk(tmp_path):
     with windrow.connect(tmp_path / "lake") as lake:
-        table = lake.create_table("events", sort="host|timestamp/V2")
+        table = lake.create_table("events", sort="host|timestamp/V2", mirror=False)
         table.ingest(points(0))
         left = tmp_path / "lake" / "events" / ".windrow-1-1.tmp"
         left.write_bytes(b"half")
@@ -231,7 +231,7 @@ def test_age_is_that_of_the_store_and_not_of_this_machine(world, tmp_path):
     world.clock.now = int((datetime.now(UTC) + timedelta(days=1)).timestamp() * 1e6)
     world.store = LocalStore(tmp_path / "lake")
     with world.open() as lake:
-        table = lake.create_table("events", sort="host|timestamp/V2")
+        table = lake.create_table("events", sort="host|timestamp/V2", mirror=False)
         run, opened, _ = an_attempt(table)
         run.give_up(opened.commit.attempt)
         result = table.upkeep.gc.run(grace=3600)

@@ -12,6 +12,7 @@ __all__ = ["dotted", "read_pairs", "read_setting"]
 
 _LISTS = ("tags", "partition_by", "bloom_filters")
 _TEXTS = ("sort", "timestamp", "timestamp_unit", "policy.name")
+_TRUTHS = {"true": True, "false": False}
 _MAY_BE_NONE = ("tags", "retention", "timestamp_unit")
 
 
@@ -45,6 +46,8 @@ def read_setting(name: str, text: str) -> Any:
         return None
     if name in _LISTS:
         return [part.strip() for part in text.split(",")] if text else []
+    if name == "mirror" and text.lower() in _TRUTHS:
+        return _TRUTHS[text.lower()]
     if name == "compaction_start_time":
         return _epoch_seconds(name, text)
     return int(text) if text.isdecimal() and name not in _TEXTS else text

@@ -129,6 +129,15 @@ class Commits(Catalog):
         with self.database.reading() as connection:
             return _position(connection, self.table_key(connection, table_id), source_id)
 
+    def checkpoints(self, table_id: str, version: int) -> dict[str, str]:
+        """Return how far sources had been published at a version, as far as they did not go on since."""
+        with self.database.reading() as connection:
+            query = select(checkpoints.c.source_id, checkpoints.c.position)
+            query = query.join(commits, commits.c.commit_id == checkpoints.c.commit_id)
+            mine = (checkpoints.c.table_key == self.table_key(connection, table_id), commits.c.version <= version)
+            rows = connection.execute(query.where(*mine).order_by(checkpoints.c.source_id))
+            return {row.source_id: row.position for row in rows}
+
     def publish(
         self,
         commit_id: str,

@@ -87,6 +87,9 @@ class Metastore(Protocol):
     def checkpoint(self, table_id: str, source_id: str) -> str | None:
         """Return how far a source has been published into a table."""
 
+    def checkpoints(self, table_id: str, version: int) -> dict[str, str]:
+        """Return how far sources had been published at a version, as far as they did not go on since."""
+
     def publish(
         self,
         commit_id: str,

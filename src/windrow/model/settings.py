@@ -89,6 +89,8 @@ class TableSettings:
     """Seconds after which whole windows are dropped; None keeps them for ever."""
     target_split_size: int = 256 * 2**20
     """Bytes that a merge aims at."""
+    mirror: bool = True
+    """Whether the table is kept as a Delta table too, for readers other than Windrow."""
     policy: PolicySettings = field(default_factory=PolicySettings)
 
     def __post_init__(self) -> None:
@@ -106,6 +108,8 @@ class TableSettings:
         _whole("target_split_size", self.target_split_size, 2**20)
         if self.retention is not None:
             _whole("retention", self.retention, self.window)
+        if not isinstance(self.mirror, bool):
+            raise InvalidInput(f"mirror: expected true or false, found {self.mirror!r}")
         _column_names("partition_by", self.partition_by)
         _column_names("tags", self.tags or ())
         _column_names("bloom_filters", self.bloom_filters)

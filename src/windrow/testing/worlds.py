@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 
 from windrow.context import Context
 from windrow.lake import Lake
-from windrow.metastore import CommitKind, Metastore, SqlMetastore
+from windrow.metastore import CommitKind, Metastore
+from windrow.mirror.metastore import MirroredMetastore
 from windrow.model.split import SplitMetadata
 from windrow.storage import Store, address_of
 from windrow.table import Table
@@ -50,13 +51,13 @@ class World:
     def open(
         self,
         disturb: Callable[[Store], Store] | None = None,
-        metastore: Callable[[str], Metastore] | None = None,
+        metastore: Callable[[str, Store], Metastore] | None = None,
     ) -> Lake:
         """Open the lake, through a store and a metastore that may be disturbed."""
         store = self.store if disturb is None else disturb(self.store)
         # The address is good only while somebody holds the store.
         self._held = [store]
-        opened = SqlMetastore(self.url, clock=self.clock) if metastore is None else metastore(self.url)
+        opened = metastore(self.url, store) if metastore else MirroredMetastore(self.url, store, clock=self.clock)
         return Lake(Context(address_of(store), store, opened, now=self.clock, new_id=self.new_id))
 
     def keys(self, folder: str = "") -> set[str]:
@@ -83,8 +84,13 @@ def rows_of(tables: Iterable[pa.Table]) -> Counter[Row]:
     found: Counter[Row] = Counter()
     for table in tables:
         for row in table.to_pylist():
-            found[tuple(sorted((name, value) for name, value in row.items() if value is not None))] += 1
+            found[tuple(sorted((name, _plain(value)) for name, value in row.items() if value is not None))] += 1
     return found
+
+
+def _plain(value: Any) -> Any:
+    """Values that cannot be counted, or that do not equal themselves, are compared by how they are written."""
+    return repr(value) if isinstance(value, list | dict | float) else value
 
 
 def points(*minutes: float | None, host: str = "a") -> pa.Table:

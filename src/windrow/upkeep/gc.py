@@ -16,8 +16,9 @@ from itertools import islice
 from typing import TypeVar
 
 from windrow.context import Context
-from windrow.errors import InvalidInput, StorageError
+from windrow.errors import InvalidInput, StorageError, WindrowError
 from windrow.metastore import TableRecord
+from windrow.mirror.follow import Mirror
 from windrow.model.split import SplitMetadata
 from windrow.model.units import parse_seconds
 from windrow.storage import LocalStore, ObjectInfo
@@ -66,6 +67,7 @@ class GarbageCollection:
         """Say what `run` would delete; nothing is changed. Here, age is judged by this machine's clock."""
         seconds, table = parse_seconds(grace, "grace"), self._table
         metastore = self.context.metastore
+        shown = self._mirror.version(table) if table.settings.mirror else None
         horizon = metastore.horizon(table.table_id, grace=seconds)
         expired = [commit.commit_id for commit in metastore.expired_commits(table.table_id)]
         now = datetime.fromtimestamp(self.context.now() / 1e6, UTC)
@@ -79,7 +81,7 @@ class GarbageCollection:
             grace_seconds=seconds,
             oldest_version=table.oldest_version,
             oldest_version_then=horizon,
-            held_by=self._holders(table, horizon),
+            held_by=self._holders(table, horizon, shown),
             expired_commits=len(expired),
             retired_splits=retired.splits,
             retired_bytes=retired.size_bytes,
@@ -109,7 +111,8 @@ class GarbageCollection:
         # The store's clock is read before anything is judged: whatever is written from now on is younger than that.
         before = store_time(store, self.name, self.context.new_id()) - timedelta(seconds=seconds)
         ended = metastore.end_expired(table.table_id)
-        oldest = metastore.drop_versions(table.table_id, grace=seconds)
+        shown = self._shown_to_others(table, sweep)
+        oldest = metastore.drop_versions(table.table_id, grace=seconds, upto=shown)
         self._delete_retired(table, delete, limit)
         for some in _pages(islice(self._orphans(table, before, sweep), limit), self.page):
             gone = delete.files([info.key for info in some])
@@ -136,9 +139,31 @@ class GarbageCollection:
     def _table(self) -> TableRecord:
         return self.context.metastore.table(self.name)
 
-    def _holders(self, table: TableRecord, horizon: int) -> tuple[str, ...]:
+    @property
+    def _mirror(self) -> Mirror:
+        return Mirror(self.context.metastore, self.context.store, self.context.store_options)
+
+    def _holders(self, table: TableRecord, horizon: int, shown: int | None) -> tuple[str, ...]:
         pins = self.context.metastore.pins(table.table_id)
-        return tuple(f"pin of {pin.owner} on version {pin.version}" for pin in pins if pin.version <= horizon)
+        holders = [f"pin of {pin.owner} on version {pin.version}" for pin in pins if pin.version <= horizon]
+        behind = shown is not None and shown < horizon
+        return (*holders, *([f"the Delta mirror, at version {shown}, until it has caught up"] if behind else []))
+
+    def _shown_to_others(self, table: TableRecord, sweep: _Sweep) -> int | None:
+        """Bring the mirror up to date and return the version that it shows; what it shows has to stay.
+
+        Where it does not even say what it shows, no version is dropped.
+        """
+        if not table.settings.mirror:
+            return None
+        try:
+            return self._mirror.follow(table)
+        except WindrowError as error:
+            sweep.problems.append(f"the Delta mirror is behind, and what it shows was kept: {error}")
+        try:
+            return self._mirror.version(table) or table.oldest_version
+        except WindrowError:
+            return table.oldest_version
 
     def _delete_retired(self, table: TableRecord, delete: _Deleting, limit: int | None) -> None:
         """Mark, delete, forget, a page at a time. A page on which nothing could be forgotten is the last."""

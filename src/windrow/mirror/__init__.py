@@ -1,0 +1,1 @@
+"""The Delta mirror: every table is a Delta table too, so that anyone can read its snapshots without Windrow."""

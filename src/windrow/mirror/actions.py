@@ -1,0 +1,235 @@
+"""What a version of a table is in Delta's words: actions, one JSON object each, and what Windrow adds to them.
+
+An entry of the log is made from what the metastore says of a version and from nothing else, so that whoever writes it
+writes the same.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import quote
+
+import pyarrow as pa
+from pyarrow import types
+
+from windrow.metastore import CommitKind, TableColumn, TableRecord
+from windrow.mirror.schema import delta_type, partitions_of, schema_of
+from windrow.model.sort_schema import SortSchema
+from windrow.model.split import SplitMetadata
+from windrow.model.zones import ValueKind
+from windrow.storage import is_foreign
+
+__all__ = [
+    "PREFIX",
+    "Action",
+    "Described",
+    "Origin",
+    "add",
+    "app_id",
+    "commit_info",
+    "entry_of",
+    "metadata",
+    "path_of",
+    "protocol",
+    "remove",
+    "transaction",
+    "type_of",
+]
+
+PREFIX = "windrow."
+_FEATURES = ["timestampNtz"]
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+Action = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who made a version of a table."""
+
+    version: int
+    commit_id: str
+    kind: CommitKind
+    published_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A table as its mirror describes it."""
+
+    table: TableRecord
+    columns: Sequence[TableColumn]
+    attributes: Sequence[str]
+
+    @property
+    def configuration(self) -> dict[str, str]:
+        """What Delta keeps for us: enough to make the table again."""
+        columns = [[each.name, each.field_id, _type_text(each.type)] for each in self.columns]
+        values = {
+            "table_id": self.table.table_id,
+            "name": self.table.name,
+            "settings": self.table.settings.to_json(),
+            "created_at": str(self.table.created_at),
+            "schema_epoch": str(self.table.schema_epoch),
+            "columns": json.dumps(columns, ensure_ascii=False),
+            "attributes": json.dumps(list(self.attributes), ensure_ascii=False),
+        }
+        return {PREFIX + name: value for name, value in values.items()}
+
+    @property
+    def digest(self) -> str:
+        """Changes when the description does."""
+        return hashlib.sha256(json.dumps(self.configuration, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def app_id(table: TableRecord) -> str:
+    """Return the name under which Delta keeps the version of a table."""
+    return f"{PREFIX}{table.table_id}"
+
+
+def protocol() -> Action:
+    """Return what readers must know; writers other than Windrow have no business in a mirror."""
+    features = {"readerFeatures": _FEATURES, "writerFeatures": [*_FEATURES, "appendOnly", "invariants"]}
+    return {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}}
+
+
+def metadata(described: Described) -> Action:
+    """Return the schema, and what is needed to make the table again."""
+    return {
+        "metaData": {
+            "id": _uuid(described.table.table_id),
+            "name": described.table.name,
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": json.dumps(schema_of(described.columns), ensure_ascii=False),
+            "partitionColumns": partitions_of(described.columns),
+            "configuration": described.configuration,
+            "createdTime": described.table.created_at // 1000,
+        }
+    }
+
+
+def commit_info(described: Described, origin: Origin, checkpoints: Mapping[str, str]) -> Action:
+    """Return who made the version, when and why."""
+    ours = asdict(origin) | {
+        "checkpoints": dict(checkpoints),
+        "description": described.digest,
+        "partitions": partitions_of(described.columns),
+    }
+    return {
+        "commitInfo": {
+            "timestamp": origin.published_at // 1000,
+            "operation": str(origin.kind).upper(),
+            "operationParameters": {},
+            "engineInfo": "windrow",
+            "windrow": ours,
+        }
+    }
+
+
+def transaction(described: Described, origin: Origin) -> Action:
+    """Return the version of the table in the way in which Delta keeps versions of others."""
+    return {"txn": {"appId": app_id(described.table), "version": origin.version}}
+
+
+def add(split: SplitMetadata, described: Described, origin: Origin) -> Action:
+    """Return the action by which a split appears."""
+    return {
+        "add": {
+            "path": path_of(described.table.name, split.key),
+            "partitionValues": _partition_values(split, described),
+            "size": split.size_bytes,
+            "modificationTime": split.created_at // 1000,
+            "dataChange": origin.kind is not CommitKind.COMPACT,
+            "stats": json.dumps(_statistics(split, described), ensure_ascii=False),
+            "tags": {PREFIX + "split": json.dumps(_outside(split), ensure_ascii=False)},
+        }
+    }
+
+
+def remove(path: str, origin: Origin) -> Action:
+    """Return the action by which a file disappears."""
+    return {
+        "remove": {
+            "path": path,
+            "deletionTimestamp": origin.published_at // 1000,
+            "dataChange": origin.kind is not CommitKind.COMPACT,
+        }
+    }
+
+
+def path_of(table: str, key: str) -> str:
+    """Return where a file is, as Delta writes it: below the table's folder, or the whole URL of a registered file."""
+    return key if is_foreign(key) else quote(key.removeprefix(f"{table}/"), safe="/=-_.~")
+
+
+def _outside(split: SplitMetadata) -> dict[str, Any]:
+    """What a file cannot say of itself; of a registered file, all."""
+    values = split.to_dict()
+    return values if split.window is None else {name: values[name] for name in ("split_id", "etag", "sidecar")}
+
+
+def _partition_values(split: SplitMetadata, described: Described) -> dict[str, str | None]:
+    values = {
+        "partition_id": str(split.scope.partition_id),
+        "window_start": None if split.window is None else str(split.window.start),
+    }
+    return {name: values[name] for name in partitions_of(described.columns)}
+
+
+def _statistics(split: SplitMetadata, described: Described) -> dict[str, Any]:
+    """Bounds that hold for what a reader sees. Floats have none: a NaN is within no bounds."""
+    low: dict[str, Any] = {}
+    high: dict[str, Any] = {}
+    nulls: dict[str, int] = {}
+    kinds = {column.name: column.type for column in described.columns if delta_type(column.type) is not None}
+    names = SortSchema.parse(split.scope.sort_schema).column_names if split.zones else ()
+    for name, zone in zip(names, split.zones, strict=True):
+        if name not in kinds:
+            continue
+        nulls[name] = zone.null_count
+        if _has_bounds(kinds[name], zone.minimum.kind) and _has_bounds(kinds[name], zone.maximum.kind):
+            low[name], high[name] = zone.minimum.value, zone.maximum.value
+    time = described.table.settings.timestamp
+    if types.is_timestamp(kinds.get(time, pa.null())) and split.time_min is not None and split.time_max is not None:
+        low[time], high[time] = (_moment(each, kinds[time]) for each in (split.time_min, split.time_max))
+    return {"numRecords": split.row_count, "minValues": low, "maxValues": high, "nullCount": nulls}
+
+
+def _has_bounds(kind: pa.DataType, bound: ValueKind) -> bool:
+    if bound is ValueKind.STRING:
+        return bool(types.is_string(kind))
+    return bound is ValueKind.I64 and bool(types.is_signed_integer(kind))
+
+
+def _moment(microseconds: int, kind: pa.TimestampType) -> str | None:
+    try:
+        moment = _EPOCH + timedelta(microseconds=microseconds)
+    except OverflowError:
+        return None
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%f") + ("Z" if kind.tz else "")
+
+
+def _uuid(text: str) -> str:
+    """Delta wants a UUID; a table's id always gives the same."""
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return "-".join((digest[:8], digest[8:12], digest[12:16], digest[16:20], digest[20:32]))
+
+
+def _type_text(kind: pa.DataType) -> str:
+    return base64.b64encode(pa.schema([pa.field("", kind)]).serialize().to_pybytes()).decode("ascii")
+
+
+def type_of(text: str) -> pa.DataType:
+    """Read a type that a description carries."""
+    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text))).field(0).type
+
+
+def entry_of(actions: Iterable[Action]) -> bytes:
+    """Return an entry of the log: a line for each action."""
+    return "".join(json.dumps(action, ensure_ascii=False) + "\n" for action in actions).encode()

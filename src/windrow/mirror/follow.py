@@ -1,0 +1,163 @@
+"""Brings the mirror of a table up to its newest version: an entry of the Delta log for each version of the table.
+
+The metastore stays the only authority. A mirror that is behind catches up version by version; one that is too far
+behind, or that somebody else has written to, is set right by one entry that says what is visible now.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+
+from windrow.metastore import CommitKind, Metastore, TableRecord
+from windrow.mirror import actions
+from windrow.mirror.actions import Action, Described, Origin
+from windrow.mirror.log import Log, live_paths
+from windrow.mirror.schema import partitions_of
+from windrow.storage import LocalStore, Store
+
+__all__ = ["CHECKPOINT_EVERY", "Mirror"]
+
+_log = logging.getLogger(__name__)
+
+CHECKPOINT_EVERY = 100
+"""After so many entries, readers get one file in the place of all before."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """Where the log ends, and what it shows there."""
+
+    number: int = -1
+    """The last entry that can be read."""
+    version: int | None = None
+    """The version of the table; None when the entry is somebody else's, or there is no log."""
+    description: str | None = None
+    partitions: Sequence[str] = ()
+    torn: bool = False
+    """Whether an entry follows that was cut off."""
+
+
+@dataclass(frozen=True)
+class Mirror:
+    """The mirrors of a lake's tables. It remembers where their logs end, so that following costs little."""
+
+    metastore: Metastore
+    store: Store
+    store_options: Mapping[str, str] = field(default_factory=dict)
+    _heads: dict[str, _Head] = field(default_factory=dict)
+
+    def follow(self, table: TableRecord) -> int:
+        """Write what the mirror lacks up to the newest version, and return the version that it shows then."""
+        log = Log(self.store, table.name)
+        head = self._head(log)
+        while head.version is None or head.version < table.version:
+            next_head, entry = self._next(table, log, head)
+            if head.torn:
+                log.mend(next_head.number, entry)
+            elif not log.append(next_head.number, entry):
+                # Somebody was faster, or this was written although the answer was lost: the log knows.
+                head = self._head(log)
+                continue
+            head = self._heads[log.table] = next_head
+            if head.number % CHECKPOINT_EVERY == 0 and head.number:
+                self._checkpoint(table)
+        return head.version
+
+    def version(self, table: TableRecord) -> int | None:
+        """Return the version that the mirror shows; None when there is no mirror, or its end is not ours."""
+        return self._head(Log(self.store, table.name)).version
+
+    def _head(self, log: Log) -> _Head:
+        known = self._heads.get(log.table, _Head())
+        number = log.last_number(known.number)
+        if number is None:
+            return _Head()
+        if number == known.number:
+            return known
+        head = _head_at(log, number)
+        if head is None:
+            head = replace(_head_at(log, number - 1) or _Head(), torn=True)
+        else:
+            self._heads[log.table] = head
+        return head
+
+    def _next(self, table: TableRecord, log: Log, head: _Head) -> tuple[_Head, list[Action]]:
+        """Return the entry that comes next, and what the log shows with it."""
+        number = head.number + 1
+        can_step = head.version is not None and head.version >= table.oldest_version
+        version = 0 if number == 0 and not table.oldest_version else table.version
+        version = head.version + 1 if can_step and head.version is not None else version
+        described = self._described(table, version)
+        shown = _Head(number, version, described.digest, partitions_of(described.columns))
+        if can_step and shown.partitions == head.partitions:
+            return shown, self._step(described, version, described_before=head.description)
+        return shown, self._whole(described, version, log)
+
+    def _step(self, described: Described, version: int, described_before: str | None) -> list[Action]:
+        """One version after the other: what it added and what it removed."""
+        (change,) = self.metastore.changes(described.table.table_id, version - 1, version)
+        origin = Origin(change.version, change.commit_id, change.kind, change.published_at)
+        new = [] if described.digest == described_before else [actions.metadata(described)]
+        removed = [actions.remove(actions.path_of(described.table.name, split.key), origin) for split in change.removed]
+        added = [actions.add(split, described, origin) for split in change.added]
+        return [*self._said(described, origin), *new, *removed, *added]
+
+    def _whole(self, described: Described, version: int, log: Log) -> list[Action]:
+        """All that is visible, whatever the log said before."""
+        table = described.table
+        origin = self._origin(table, version)
+        visible = list(chain.from_iterable(self.metastore.splits(table.table_id, version)))
+        stale = live_paths(log.entries()) - {actions.path_of(table.name, split.key) for split in visible}
+        removed = [actions.remove(path, origin) for path in sorted(stale)]
+        added = [actions.add(split, described, origin) for split in visible]
+        new = [actions.protocol(), actions.metadata(described)]
+        return [*self._said(described, origin), *new, *removed, *added]
+
+    def _said(self, described: Described, origin: Origin) -> list[Action]:
+        checkpoints = self.metastore.checkpoints(described.table.table_id, origin.version)
+        return [actions.commit_info(described, origin, checkpoints), actions.transaction(described, origin)]
+
+    def _origin(self, table: TableRecord, version: int) -> Origin:
+        """Return who made a version; the first one was made with the table."""
+        for commit in self.metastore.commits(table.table_id):
+            if commit.version == version and commit.published_at is not None:
+                return Origin(version, commit.commit_id, commit.kind, commit.published_at)
+        return Origin(version, "", CommitKind.INGEST, table.created_at)
+
+    def _described(self, table: TableRecord, version: int) -> Described:
+        known = self.metastore.columns(table.table_id, max(version, 1))
+        return Described(table, known, self.metastore.attributes(table.table_id, version))
+
+    def _checkpoint(self, table: TableRecord) -> None:
+        """Let readers begin from one file. A log without it is as true, only slower to read."""
+        place = _place(self.store, table.name)
+        if place is None:
+            return
+        from deltalake import DeltaTable
+        from deltalake.exceptions import DeltaError
+
+        try:
+            DeltaTable(place, storage_options=dict(self.store_options) or None).create_checkpoint()
+        except (DeltaError, OSError) as error:
+            _log.warning("the Delta log of table %s got no checkpoint, readers take longer: %s", table.name, error)
+
+
+def _head_at(log: Log, number: int) -> _Head | None:
+    """Return what the log shows with an entry; None when it cannot be read."""
+    if number < 0:
+        return None
+    entry = log.entry(number)
+    if entry.actions is None:
+        return None
+    origin = entry.origin or {}
+    return _Head(number, origin.get("version"), origin.get("description"), origin.get("partitions", ()))
+
+
+def _place(store: Store, table: str) -> str | None:
+    """Return the address of a table's folder for other programs, where they can reach it."""
+    if isinstance(store, LocalStore):
+        return str(store.root / table)
+    return f"{store.url.rstrip('/')}/{table}" if store.url.startswith(("s3", "gs://", "az://", "abfs")) else None
