@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from windrow.cache import Cache, CacheSettings, MemoryCache, default_cache
 from windrow.context import Context
@@ -18,6 +18,9 @@ from windrow.scan.context import ReadContext, ScanContext
 from windrow.scan.files import weight_of
 from windrow.scan.foreign import ForeignFiles
 from windrow.table import Table
+
+if TYPE_CHECKING:
+    from windrow.upkeep.rebuild import Rebuilt
 
 __all__ = ["Lake", "connect"]
 
@@ -51,6 +54,12 @@ class Lake:
         """Return a table by name, or raise NotFound with the nearest name."""
         self.context.metastore.table(name)
         return Table(self.context, name)
+
+    def rebuild_table(self, name: str) -> Rebuilt:
+        """Make a table again that the metastore lost, from its Delta log and its files; says what it cannot know."""
+        from windrow.upkeep.rebuild import rebuild_table
+
+        return rebuild_table(self.context, name)
 
     def tables(self) -> Rows[TableRow]:
         """Return all tables, by name."""

@@ -130,7 +130,7 @@ class Table:
 
     @property
     def upkeep(self) -> Upkeep:
-        """What keeps the table well: retention, garbage collection."""
+        """What keeps the table well: retention, garbage collection, checks."""
         from windrow.upkeep.noun import Upkeep
 
         return Upkeep(self.context, self.name)

@@ -54,3 +54,22 @@ def test_people_are_told_that_nothing_changed(call, events):
 def test_bad_input_is_refused(call, events, arguments, code, message):
     answer = call(*arguments)
     assert (answer.code, message in answer.err) == (code, True), answer.err
+
+
+def test_checking_says_what_is_wrong_and_repairs_what_can_be(call, events, here):
+    assert call("check", "events", "--data", "--json").json["sound"]
+    next(here.rglob("_*.pm")).unlink()
+    answer = call("check", "events", "--json")
+    assert (answer.code, [each["kind"] for each in answer.json["findings"]]) == (6, ["sidecar"])
+    answer = call("check", "events", "--repair", "--json")
+    assert (answer.code, len(answer.json["repaired"])) == (0, 1)
+    assert "table events is sound" in call("check", "events").out
+
+
+def test_a_lost_metastore_is_rebuilt(call, events, here):
+    for each in (here / "lake").glob("windrow.db*"):
+        each.unlink()
+    assert call("check", "events").code == 3
+    answer = call("check", "events", "--repair", "--json")
+    assert (answer.code, answer.json["rebuilt"]["rows"], answer.json["rebuilt"]["version"]) == (0, 2, 1)
+    assert len(call("sql", "select * from events", "--json").json) == 2

@@ -41,22 +41,22 @@ def merged(table):
 class TestRetired:
     def test_files_go_once_no_kept_version_shows_them(self, world, table):
         old = merged(table)
-        rows, before = world.rows(table), world.keys()
+        rows, before = world.rows(table), world.stored()
         assert old < before
         world.clock.advance(DAY)
         result = table.upkeep.gc.run()
         assert (result.retired_splits, result.orphan_files, result.failed_files) == (3, 0, 0)
-        assert world.keys() == before - old
+        assert world.stored() == before - old
         assert world.rows(table) == rows
         assert result.oldest_version == 4
         assert table.upkeep.gc.run().retired_splits == 0
 
     def test_within_the_grace_period_nothing_goes(self, world, table):
         merged(table)
-        before = world.keys()
+        before = world.stored()
         world.clock.advance(DAY - 1)
         assert table.upkeep.gc.run().retired_splits == 0
-        assert world.keys() == before
+        assert world.stored() == before
         assert world.rows(table.at(version=3)) == world.rows(table)
 
     def test_a_pin_keeps_the_files_of_its_version(self, world, table):
@@ -81,9 +81,9 @@ class TestRetired:
         run, opened, _ = an_attempt(table)
         run.give_up(opened.commit.attempt)
         world.clock.advance(DAY + 1)
-        before, record = world.keys(), table.record
+        before, record = world.stored(), table.record
         plan = table.upkeep.gc.plan()
-        assert (world.keys(), table.record) == (before, record)
+        assert (world.stored(), table.record) == (before, record)
         result = table.upkeep.gc.run()
         shared = plan.to_dict().keys() & result.to_dict().keys() - {"oldest_version"}
         assert {name: plan.to_dict()[name] for name in shared} == {name: result.to_dict()[name] for name in shared}
@@ -93,7 +93,7 @@ class TestRetired:
         old = merged(table)
         gc = GarbageCollection(table.context, table.name, page=1)
         assert [gc.run(grace=0, limit=limit).retired_splits for limit in (0, 1, 2, None)] == [0, 1, 2, 0]
-        assert world.keys().isdisjoint(old)
+        assert world.stored().isdisjoint(old)
 
     def test_a_store_that_holds_on_to_a_file_is_asked_again_next_time(self, world, table):
         old = merged(table)
@@ -102,18 +102,18 @@ class TestRetired:
         result = stuck.table("events").upkeep.gc.run(grace=0)
         assert (result.retired_splits, result.failed_files) == (2, 1)
         assert "planned fault" in result.problems[0]
-        assert len(world.keys() & old) == 1
+        assert len(world.stored() & old) == 1
         again = table.upkeep.gc.run(grace=0)
         assert (again.retired_splits, again.failed_files) == (1, 0)
-        assert world.keys().isdisjoint(old)
+        assert world.stored().isdisjoint(old)
 
     def test_without_the_clock_of_the_store_nothing_is_deleted(self, world, table):
         merged(table)
-        before = world.keys()
+        before = world.stored()
         broken = world.open(lambda store: FaultyStore(store, Fault(FaultKind.ERROR, 1, "head")))
         with pytest.raises(StorageError):
             broken.table("events").upkeep.gc.run(grace=0)
-        assert world.keys() == before
+        assert world.stored() == before
 
     def test_deletions_keep_to_their_pace(self, world, table):
         merged(table)
@@ -149,7 +149,7 @@ class TestOrphans:
         assert (table.upkeep.gc.run(grace=60).orphan_files, table.upkeep.gc.run(grace=60).young_files) == (0, 4)
         world.clock.advance(61)
         assert table.upkeep.gc.run(grace=60).orphan_files == 4
-        assert world.keys() == set()
+        assert world.stored() == set()
 
     def test_files_of_an_attempt_that_was_taken_over_wait_for_its_successor(self, world, table):
         an_attempt(table)
@@ -169,7 +169,7 @@ class TestOrphans:
         world.clock.advance(10 * DAY)
         result = table.upkeep.gc.run(grace=0)
         assert (result.orphan_files, result.unknown_files) == (0, 2)
-        assert world.keys().issuperset(names)
+        assert world.stored().issuperset(names)
 
     def test_what_is_written_while_it_runs_is_too_young(self, world, table):
         """A commit that opens, writes and fails after the store's clock was read is left for the next run."""
@@ -195,9 +195,9 @@ class TestOrphans:
         run, opened, _ = an_attempt(other)
         run.give_up(opened.commit.attempt)
         world.clock.advance(DAY)
-        before = world.keys("others")
+        before = world.stored("others")
         table.upkeep.gc.run(grace=0)
-        assert world.keys("others") == before
+        assert world.stored("others") == before
 
 
 def test_a_registered_file_is_its_owners_and_only_its_sidecar_goes(tmp_path):

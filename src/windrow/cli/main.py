@@ -26,7 +26,7 @@ from windrow.cli.register import register, unregister
 from windrow.cli.sql import sql
 from windrow.cli.tables import change, create, describe, list_tables
 from windrow.cli.tune import tune
-from windrow.cli.upkeep import expire, gc
+from windrow.cli.upkeep import check, expire, gc
 
 __all__ = ["cli", "main", "run"]
 
@@ -47,7 +47,7 @@ def cli() -> None:
 
 
 _TABLES = (create, list_tables, describe, change)
-_DATA = (ingest, register, unregister, compact, tune, inspect, sql, expire, gc)
+_DATA = (ingest, register, unregister, compact, tune, inspect, sql, check, expire, gc)
 
 for _command in (*_TABLES, *_DATA, pm, cache, config, demo):
     cli.add_command(_command)

@@ -1,4 +1,7 @@
-"""`windrow gc` and `windrow expire`: what leaves a table, and what leaves the store. Both only look unless told."""
+"""`windrow gc`, `windrow expire` and `windrow check`: what leaves a table, what leaves the store, and what is wrong.
+
+None of them changes anything unless it is told to.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,14 @@ from typing import Any
 
 import click
 
+from windrow.cli.exit_codes import ExitCode
 from windrow.cli.invocation import Invocation
 from windrow.cli.options import Command, pass_invocation
 from windrow.cli.progress import ticking
+from windrow.cli.sparks import sparks
 from windrow.cli.text import fields
 
-__all__ = ["expire", "gc"]
+__all__ = ["check", "expire", "gc"]
 
 _run = click.option("--run", is_flag=True, help="Do it; without this, only say what would be done.")
 
@@ -55,6 +60,30 @@ def expire(invocation: Invocation, table: str, *, retention: str | None, run: bo
             _answer(invocation, "expired", verb.run(retention=retention).to_dict(), dry_run=False)
         else:
             _answer(invocation, "would expire", verb.plan(retention=retention).to_dict(), dry_run=True)
+
+
+@click.command(cls=Command, short_help="Check a table: metastore, files, sidecars, mirror, invariants.")
+@click.argument("table")
+@click.option("--data", is_flag=True, help="Read every row too, not only what files say of themselves.")
+@click.option("--repair", is_flag=True, help="Make sidecars again, let the mirror catch up, rebuild a lost metastore.")
+@click.option("--runner", type=click.Choice(["local", "spark"]), default="local", show_default=True, help="Who works.")
+@pass_invocation
+def check(invocation: Invocation, table: str, *, data: bool, repair: bool, runner: str) -> None:
+    """Check TABLE, and exit with 6 when something is wrong.
+
+    With --repair, a table that the metastore does not know is made again from its Delta log and its files.
+    """
+    with invocation.lake(create=repair) as lake, sparks(invocation, wanted=runner == "spark") as spark:
+        rebuilt = None
+        if repair and table not in [each.name for each in lake.tables()]:
+            rebuilt = lake.rebuild_table(table)
+        with ticking(f"checking {table}") as advance:
+            result = lake.table(table).upkeep.check(data=data, repair=repair, spark=spark, on_splits=advance)
+    found = result.to_dict() | ({} if rebuilt is None else {"rebuilt": rebuilt.to_dict()})
+    said = f"table {table} is {'sound' if result.sound else 'not sound'}"
+    invocation.output.answer(found, lambda: f"{said}\n\n{fields(found)}")
+    if not result.sound:
+        raise click.exceptions.Exit(ExitCode.DAMAGED)
 
 
 def _answer(invocation: Invocation, done: str, found: dict[str, Any], *, dry_run: bool) -> None:

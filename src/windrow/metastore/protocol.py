@@ -14,6 +14,7 @@ from windrow.metastore.records import (
     CommitKind,
     CommitRecord,
     GroupSummary,
+    LostTable,
     Orphans,
     Pin,
     Published,
@@ -27,7 +28,7 @@ from windrow.metastore.records import (
 )
 from windrow.model.scope import CompactionScope
 from windrow.model.settings import TableSettings
-from windrow.model.split import SplitMetadata
+from windrow.model.split import SidecarLocation, SplitMetadata
 from windrow.model.window import Window
 
 __all__ = ["Metastore"]
@@ -179,6 +180,12 @@ class Metastore(Protocol):
 
     def orphans(self, table_id: str, split_ids: Collection[str], *, ended: Collection[str] = ()) -> Orphans:
         """Judge names of splits that were found in the store; no call that follows can make a dead one visible."""
+
+    def restore_table(self, lost: LostTable) -> TableRecord:
+        """Make a table again as it was at one version; older versions are not kept. AlreadyExists when it is there."""
+
+    def place_sidecars(self, table_id: str, places: Mapping[str, SidecarLocation]) -> None:
+        """Say where sidecars are that were made again."""
 
     def close(self) -> None:
         """Give all connections back."""

@@ -27,6 +27,7 @@ __all__ = [
     "CommitRecord",
     "CommitState",
     "GroupSummary",
+    "LostTable",
     "Orphans",
     "Pin",
     "Published",
@@ -246,6 +247,20 @@ class RunRecord:
     def write_amplification(self) -> float | None:
         """Bytes written for every byte that was merged for the first time; None when there was none."""
         return self.bytes_out / self.bytes_new if self.bytes_new else None
+
+
+@dataclass(frozen=True, slots=True)
+class LostTable:
+    """A table that the metastore does not know any more, as others remember it."""
+
+    record: TableRecord
+    columns: Sequence[TableColumn]
+    attributes: Sequence[str]
+    commits: Sequence[CommitRecord]
+    splits: Sequence[tuple[SplitMetadata, int]]
+    """What is visible, each with the version that added it."""
+    checkpoints: Mapping[str, tuple[str, str]]
+    """By source: how far it was read, and the commit that said so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,14 @@ class Mirror:
                 self._checkpoint(table)
         return head.version
 
+    def restate(self, table: TableRecord, first: int) -> None:
+        """Say all that is visible in the place of every entry from one on: those that break off a log, or follow it."""
+        log = Log(self.store, table.name)
+        entry = self._whole(self._described(table, table.version), table.version, log)
+        for number in range(first, 1 + (log.last_number() or 0)):
+            log.mend(number, entry)
+        self._heads.pop(log.table, None)
+
     def version(self, table: TableRecord) -> int | None:
         """Return the version that the mirror shows; None when there is no mirror, or its end is not ours."""
         return self._head(Log(self.store, table.name)).version

@@ -60,7 +60,7 @@ class World:
         opened = metastore(self.url, store) if metastore else MirroredMetastore(self.url, store, clock=self.clock)
         return Lake(Context(address_of(store), store, opened, now=self.clock, new_id=self.new_id))
 
-    def keys(self, folder: str = "") -> set[str]:
+    def stored(self, folder: str = "") -> set[str]:
         """Return the keys of the objects that are in the store."""
         return {info.key for info in self.store.list(folder)}
 

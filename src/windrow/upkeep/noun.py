@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from windrow.context import Context
+from windrow.upkeep.check import CheckResult, CheckTable
 from windrow.upkeep.gc import GarbageCollection
 from windrow.upkeep.retention import Retention
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 __all__ = ["Upkeep"]
 
@@ -22,6 +28,22 @@ class Upkeep:
     def expire(self) -> Retention:
         """Take windows out of the table that are older than it keeps them."""
         return Retention(self.context, self.name)
+
+    def check(
+        self,
+        *,
+        data: bool = False,
+        repair: bool = False,
+        spark: SparkSession | None = None,
+        on_splits: Callable[[int, int], None] | None = None,
+    ) -> CheckResult:
+        """Check the table: metastore, files, sidecars, mirror, invariants; with `data`, every row too.
+
+        With `repair`, sidecars are made again and the mirror catches up. `spark` lets Spark's tasks do the work.
+        `on_splits` hears of the rows and bytes of splits as they are checked.
+        """
+        check = CheckTable(self.context, self.name, on_splits) if on_splits else CheckTable(self.context, self.name)
+        return check.run(data=data, repair=repair, spark=spark)
 
     @property
     def gc(self) -> GarbageCollection:

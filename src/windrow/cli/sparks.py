@@ -1,0 +1,31 @@
+"""The Spark session of one command: started when it is wanted, stopped when the command ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from windrow.cli.invocation import Invocation
+from windrow.cli.progress import waiting
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["sparks"]
+
+
+@contextmanager
+def sparks(invocation: Invocation, *, wanted: bool) -> Iterator[SparkSession | None]:
+    """Give a session, or None where this process does the work itself."""
+    if not wanted:
+        yield None
+        return
+    from windrow.runners.session import spark_session
+
+    with waiting("starting Spark"):
+        session = spark_session(invocation.config.spark_master, options=invocation.config.spark_options)
+    try:
+        yield session
+    finally:
+        session.stop()

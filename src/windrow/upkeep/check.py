@@ -1,0 +1,200 @@
+"""Checks a table: metastore, files, sidecars, mirror, every invariant; by metadata, or wholly by data.
+
+Splits are checked by threads of this process or by Spark's tasks. `repair` makes sidecars again and lets the mirror
+catch up; what is wrong with a data file cannot be put right, and is said.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from windrow.context import Context
+from windrow.errors import Damaged, Incompatible, NotFound
+from windrow.metastore import Pin, TableRecord
+from windrow.mirror.actions import path_of
+from windrow.mirror.follow import Mirror
+from windrow.mirror.log import Entry, Log, live_paths
+from windrow.model.settings import TableSettings
+from windrow.model.split import SidecarLocation, SplitMetadata
+from windrow.runners.local import run_locally
+from windrow.runners.spark import run_on_partitions
+from windrow.sidecar.build import build_sidecar
+from windrow.storage import open_store, reach
+from windrow.upkeep.check_split import Finding, check_split
+from windrow.upkeep.footers import reader_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["CheckResult", "CheckTable"]
+
+_PAGE = 200
+_HOLD = 3600.0
+_OWNER = "windrow check"
+_NOT_CHECKED = (
+    "whether rows were lost before they were ingested",
+    "series ids (DM-4): the tags that a table had when a split was written are not kept",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What was looked at, what is wrong, and what was put right."""
+
+    table: str
+    version: int
+    by: str
+    """`metadata` or `data`."""
+    splits: int
+    rows: int
+    size_bytes: int
+    findings: tuple[Finding, ...]
+    repaired: tuple[Finding, ...] = ()
+    not_checked: tuple[str, ...] = _NOT_CHECKED
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.findings
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {"sound": self.sound, **asdict(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What every task knows; plain values, so that it travels to any worker."""
+
+    lake_url: str
+    store_options: Mapping[str, str]
+    settings: TableSettings
+    data: bool
+
+    def __call__(self, splits: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+        """Check splits, and yield what is wrong with them as text."""
+        store = open_store(self.lake_url, options=self.store_options)
+        for each in splits:
+            split = SplitMetadata.from_dict(each)
+            for finding in check_split(store, split, self.settings, data=self.data, options=self.store_options):
+                yield json.dumps(finding.to_dict())
+
+
+@dataclass(frozen=True, slots=True)
+class CheckTable:
+    """A check of one table."""
+
+    context: Context
+    name: str
+    on_splits: Callable[[int, int], None] = field(default=lambda _, __: None)
+    """Hears of the rows and bytes of splits as they are checked."""
+
+    def run(self, *, data: bool = False, repair: bool = False, spark: SparkSession | None = None) -> CheckResult:
+        """Check the newest version; with `repair`, put right what can be, and say what is left."""
+        table = self.context.metastore.table(self.name)
+        # Held, so that garbage collection does not take for granted what is being read.
+        pin = self.context.metastore.pin(
+            table.table_id, table.version, pin_id=self.context.new_id(), owner=_OWNER, seconds=_HOLD
+        )
+        try:
+            found, counts = self._splits(table, pin, data=data, spark=spark)
+            found += self._mirror(table, pin)
+        finally:
+            self.context.metastore.release(pin)
+        repaired = self._repair(table, found) if repair else []
+        left = tuple(each for each in found if each not in repaired)
+        by = "data" if data else "metadata"
+        return CheckResult(self.name, table.version, by, *counts, left, tuple(repaired))
+
+    def _splits(
+        self, table: TableRecord, pin: Pin, *, data: bool, spark: SparkSession | None
+    ) -> tuple[list[Finding], tuple[int, int, int]]:
+        work = _Work(self.context.url, dict(self.context.store_options), table.settings, data)
+        listed = chain.from_iterable(self.context.metastore.splits(table.table_id, pin, page_size=_PAGE))
+        findings: list[Finding] = []
+        splits = rows = size = 0
+        while page := list(islice(listed, _PAGE)):
+            pin = self.context.metastore.renew(pin, seconds=_HOLD)
+            units = [split.to_dict() for split in page]
+            reports = _on_spark(spark, work, units) if spark is not None else _here(work, units)
+            findings += (Finding(**json.loads(report)) for report in reports)
+            done = sum(split.row_count for split in page), sum(split.size_bytes for split in page)
+            splits, rows, size = splits + len(page), rows + done[0], size + done[1]
+            self.on_splits(*done)
+        return findings, (splits, rows, size)
+
+    def _mirror(self, table: TableRecord, pin: Pin) -> list[Finding]:
+        """The mirror shows a version of the table, and that version's files."""
+        if not table.settings.mirror or not table.version:
+            return []
+        log = Log(self.context.store, table.name)
+        entries = list(_upto(log.entries(), table.version))
+        torn = [each.number for each in entries if each.actions is None]
+        if torn:
+            return [Finding("mirror", log.folder, f"entry {torn[0]} cannot be read", repairable=True)]
+        shown = next((each.origin["version"] for each in reversed(entries) if each.origin), None)
+        if shown != table.version:
+            return [Finding("mirror", log.folder, f"shows version {shown}, not {table.version}", repairable=True)]
+        visible = chain.from_iterable(self.context.metastore.splits(table.table_id, pin))
+        differ = live_paths(entries) ^ {path_of(table.name, split.key) for split in visible}
+        return [Finding("mirror", log.folder, f"differs in the file {path}") for path in sorted(differ)]
+
+    def _repair(self, table: TableRecord, findings: Sequence[Finding]) -> list[Finding]:
+        repaired = [each for each in findings if each.kind == "mirror" and each.repairable]
+        if repaired:
+            Mirror(self.context.metastore, self.context.store, self.context.store_options).follow(table)
+        broken = {each.place for each in findings if each.kind == "sidecar"}
+        made = self._make_sidecars(table, broken)
+        return [*repaired, *(each for each in findings if each.kind == "sidecar" and each.place in made)]
+
+    def _make_sidecars(self, table: TableRecord, broken: set[str]) -> set[str]:
+        """Make sidecars again from their files, and return those that could be made."""
+        made: set[str] = set()
+        listed = chain.from_iterable(self.context.metastore.splits(table.table_id, table.version)) if broken else ()
+        for split in listed:
+            where = split.sidecar
+            if where is not None and where.key in broken and self._make_sidecar(table, split, where):
+                made.add(where.key)
+        return made
+
+    def _make_sidecar(self, table: TableRecord, split: SplitMetadata, where: SidecarLocation) -> bool:
+        store, key = reach(self.context.store, split.key, self.context.store_options)
+        try:
+            size = store.head(key).size
+            made = build_sidecar(reader_of(store, key), size, name=split.key, etag=split.etag)
+        except (NotFound, Damaged, Incompatible):
+            return False
+        place = SidecarLocation(where.key, 0, len(made))
+        self.context.store.put(place.key, made)
+        self.context.metastore.place_sidecars(table.table_id, {split.split_id: place})
+        return True
+
+
+def _upto(entries: Iterable[Entry], version: int) -> Iterator[Entry]:
+    """Yield the entries up to a version: later ones came while the check ran."""
+    for entry in entries:
+        if entry.origin is not None and entry.origin["version"] > version:
+            return
+        yield entry
+
+
+def _here(work: _Work, units: Sequence[Mapping[str, Any]]) -> list[str]:
+    return run_locally(units, lambda unit, _: work([unit]))
+
+
+def _on_spark(spark: SparkSession, work: _Work, units: Sequence[Mapping[str, Any]]) -> list[str]:
+    tasks = min(len(units), spark.sparkContext.defaultParallelism)
+    texts = [json.dumps(unit) for unit in units]
+
+    def check(batches: Iterable[pa.RecordBatch], _: int) -> Iterator[str]:
+        numbers = [number for batch in batches for number in batch.column(0).to_pylist()]
+        return work(json.loads(text) for number in numbers for text in texts[number::tasks])
+
+    # One partition for each task: repartitioning so few rows would not give that.
+    return run_on_partitions(spark.range(0, tasks, 1, tasks), check)

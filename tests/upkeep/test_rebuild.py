@@ -1,0 +1,172 @@
+"""A metastore that was lost is made again from the mirror and the files; what the mirror does not know stays away."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from windrow.errors import AlreadyExists, NotFound, StorageError
+from windrow.testing import Fault, FaultKind, FaultyStore
+from windrow.testing.worlds import NOON, World, compact, points, visible
+
+LOG = "events/_delta_log/"
+
+
+def lose_metastore(world):
+    path = Path(world.url.removeprefix("sqlite:///"))
+    for each in path.parent.glob("windrow.db*"):
+        each.unlink()
+
+
+def random_operations(world, lake, draw, count):
+    """Ingest, merge, expire and collect at random; return the rows of every version."""
+    table = lake.create_table("events", sort="host|timestamp/V2", window="15m")
+    world.clock.now = int(NOON.timestamp() * 1e6)
+    history = {0: world.rows(table)}
+    for _ in range(count):
+        world.clock.advance(draw.choice((1, 60)))
+        windows = {split.window for split in visible(table)}
+        act = draw.random()
+        if act < 0.15 and windows:
+            window = draw.choice(sorted(windows))
+            compact(table, [split for split in visible(table) if split.window == window][:4])
+        elif act < 0.2:
+            table.upkeep.expire.run(retention=draw.choice((3600, 7200)))
+        elif act < 0.25:
+            table.upkeep.gc.run(grace=draw.choice((0, 600)))
+        elif act < 0.3:
+            table.change(window=draw.choice(("5m", "15m")))
+        else:
+            now = (world.clock.now - int(NOON.timestamp() * 1e6)) / 60e6
+            table.ingest(points(*draw.choices((None, now, now - 50, now + 10), k=2), host=draw.choice("ab")))
+        history[table.version] = world.rows(table)
+    return history
+
+
+def rebuilt(world):
+    lake = world.open()
+    return lake, lake.rebuild_table("events")
+
+
+@pytest.mark.parametrize(
+    ("seed", "count"), [(1, 40), (2, 40), pytest.param(3, 500, marks=pytest.mark.long)], ids=["one", "two", "long"]
+)
+def test_the_same_rows_come_back_at_the_same_version(tmp_path, seed, count):
+    world, draw = World(tmp_path), random.Random(seed)
+    with world.open() as lake:
+        history = random_operations(world, lake, draw, count)
+        table = lake.table("events")
+        before, splits = table.record, visible(table)
+        columns = lake.context.metastore.columns(before.table_id)
+    lose_metastore(world)
+    lake, result = rebuilt(world)
+    with lake:
+        table = lake.table("events")
+        assert (result.version, result.missing_files, result.log_ends) == (before.version, (), None)
+        assert visible(table) == splits
+        assert world.rows(table) == history[before.version]
+        assert table.record.settings == before.settings
+        assert lake.context.metastore.columns(before.table_id) == columns
+        assert table.upkeep.check(data=True).sound
+        # It goes on from there, and what was retired is collected as what failed commits left.
+        world.clock.advance(10)
+        table.ingest(points(1))
+        table.upkeep.gc.run(grace=0)
+        assert table.upkeep.check(data=True).sound
+        assert sum(world.rows(table).values()) == sum(history[before.version].values()) + 1
+        assert world.stored() - {key for key in world.stored() if "/_delta_log/" in key} == {
+            key for split in visible(table) for key in (split.key, split.sidecar.key)
+        }
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_mirror_that_was_cut_off_brings_back_the_version_where_it_ends(tmp_path, seed):
+    world, draw = World(tmp_path), random.Random(seed)
+    with world.open() as lake:
+        history = random_operations(world, lake, draw, 25)
+        newest = lake.table("events").version
+    entries = sorted(key for key in world.stored() if key.startswith(LOG) and key.endswith(".json"))
+    cut = draw.randrange(1, len(entries))
+    how = draw.choice(("end lost", "torn", "gap"))
+    for key in entries[cut:] if how == "end lost" else entries[cut : cut + 1]:
+        world.store.delete(key)
+    if how == "torn":
+        world.store.put(entries[cut], b'{"commitInfo": {')
+    lose_metastore(world)
+    lake, result = rebuilt(world)
+    with lake:
+        table = lake.table("events")
+        assert (result.version, table.version) == (cut - 1, cut - 1)
+        missing = history[cut - 1] - world.rows(table)
+        assert not world.rows(table) - history[cut - 1], "nothing that was retired or never published came back"
+        assert sum(missing.values()) == result.missing_rows
+        assert bool(result.log_ends) == (how != "end lost" and not (how == "gap" and cut == newest))
+        assert table.upkeep.check(data=True).sound
+        table.ingest(points(3))
+        assert table.upkeep.check(data=True).sound
+    lose_metastore(world)
+    lake, again = rebuilt(world)
+    with lake:
+        assert (again.version, again.log_ends, again.missing_rows) == (cut, None, 0)
+
+
+def test_what_was_written_and_never_published_stays_away(world):
+    with world.open() as lake:
+        table = lake.create_table("events", sort="host|timestamp/V2")
+        table.ingest(points(0))
+    # The mirror fails, so that it knows nothing of the second commit; the third is never published.
+    broken = FaultyStore(world.store, Fault(FaultKind.ERROR, 1, "put_if_absent", onwards=True))
+    with world.open(lambda _: broken) as lake:
+        lake.table("events").ingest(points(1))
+    lose_metastore(world)
+    lake, result = rebuilt(world)
+    with lake:
+        assert (result.version, result.rows, result.unknown_files) == (1, 1, 2)
+        assert any("Delta log" in sentence for sentence in result.cannot_know)
+        world.clock.advance(10**6)
+        assert lake.table("events").upkeep.gc.run(grace=0).unknown_files == 2
+
+
+def test_a_stream_goes_on_where_it_was(world):
+    from windrow.ingest.batch import StreamBatch
+    from windrow.ingest.settings import IngestSettings
+    from windrow.ingest.sources import source_of
+
+    def batch(lake, number):
+        run = IngestSettings().ingest(lake.context, "events", StreamBatch("q", number))
+        return run.run(source_of(points(number)))
+
+    with world.open() as lake:
+        lake.create_table("events", sort="host|timestamp/V2")
+        for number in range(3):
+            batch(lake, number)
+    lose_metastore(world)
+    lake, _ = rebuilt(world)
+    with lake:
+        assert batch(lake, 2).replayed
+        assert not batch(lake, 3).replayed
+        assert sum(world.rows(lake.table("events")).values()) == 4
+
+
+def test_a_store_that_fails_brings_back_nothing_rather_than_less(world):
+    with world.open() as lake:
+        lake.create_table("events", sort="host|timestamp/V2").ingest(points(0, 20, 40))
+    lose_metastore(world)
+    with world.open(lambda store: FaultyStore(store, Fault(FaultKind.ERROR, 2, "head"))) as lake:
+        with pytest.raises(StorageError):
+            lake.rebuild_table("events")
+        assert list(lake.tables()) == []
+    lake, result = rebuilt(world)
+    lake.close()
+    assert (result.rows, result.missing_files) == (3, ())
+
+
+def test_a_table_that_is_known_is_left_alone_and_one_without_a_log_is_not_found(world):
+    with world.open() as lake:
+        lake.create_table("events", sort="host|timestamp/V2").ingest(points(0))
+        with pytest.raises(AlreadyExists, match="nothing to rebuild"):
+            lake.rebuild_table("events")
+        with pytest.raises(NotFound, match="no Delta log"):
+            lake.rebuild_table("others")
