@@ -58,16 +58,18 @@ def footers(folder: Path, asked: Options, report: Report) -> None:
 
 
 def thrashing(folder: Path, asked: Options, report: Report) -> None:
-    """Read a working set of several times the budget again and again, with a cache in front and without one."""
+    """Open a working set of several times the budget again and again, with a cache in front and without one."""
     count = asked.pick(16, 160, 160)
     store = LocalStore(folder)
     for number in range(count):
         write_wide(folder / f"{number}.parquet", 20, 10)
-    size = len(load_footer(store, "0.parquet")[0])
-    cache: MemoryCache[bytes] = MemoryCache(count * size // WORKING_SET)
+    size = 8 * pq.read_metadata(folder / "0.parquet").serialized_size
+    cache: MemoryCache[pq.FileMetaData] = MemoryCache(
+        count * size // WORKING_SET, weigh=lambda footer: 8 * footer.serialized_size
+    )
 
-    def load(key: CacheKey) -> bytes:
-        return load_footer(store, key.uri)[0]
+    def load(key: CacheKey) -> pq.FileMetaData:
+        return pq.read_metadata(pa.BufferReader(load_footer(store, key.uri)[0]))
 
     keys = [CacheKey.footer(f"{number}.parquet") for number in range(count)]
 
@@ -105,10 +107,10 @@ def hit_cost(folder: Path, asked: Options, report: Report) -> None:
 
     def hits(cache: Any, count: int) -> float:
         chosen = list(itertools.islice(itertools.cycle(keys), count))
-        start = time.perf_counter()
+        start = time.process_time()
         for key in chosen:
             cache.get(key, None)
-        return (time.perf_counter() - start) / count
+        return (time.process_time() - start) / count
 
     cost = min(hits(memory, turns) for _ in range(5))
     on_disk = min(hits(disk, max(turns // 50, 10)) for _ in range(3))

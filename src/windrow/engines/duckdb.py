@@ -103,7 +103,7 @@ class DuckDBEngine:
             relations |= {path: found for path in naming.files if (found := files(path)) is not None}
             try:
                 narrow = {name: relation.narrowed(naming) for name, relation in relations.items()}
-                return self._answer(query, narrow, tables)
+                return self._answer(query, naming, narrow, tables)
             except Replaced:
                 if attempt == _ATTEMPTS:
                     raise
@@ -115,13 +115,15 @@ class DuckDBEngine:
         """Close the connection."""
         self._connection.close()
 
-    def _answer(self, query: str, relations: Mapping[str, Relation], tables: Mapping[str, object]) -> Answer:
+    def _answer(
+        self, query: str, naming: Naming, relations: Mapping[str, Relation], tables: Mapping[str, object]
+    ) -> Answer:
         readers: list[VirtualReader] = []
         with self._lock, self._connection.cursor() as cursor, ExitStack() as stack:
             try:
                 # In a transaction now() is the same for what is left out and for what is asked.
                 cursor.begin()
-                needed = _needed(cursor, query, relations)
+                needed = _needed(cursor, naming, relations)
                 for name, relation in relations.items():
                     readers += self._bind(cursor, stack, name, relation, needed.get(name))
                 result = cursor.sql(query)
@@ -164,9 +166,11 @@ class DuckDBEngine:
 
 
 def _needed(
-    cursor: duckdb.DuckDBPyConnection, query: str, relations: Mapping[str, Relation]
+    cursor: duckdb.DuckDBPyConnection, naming: Naming, relations: Mapping[str, Relation]
 ) -> dict[str, Predicate | None]:
     """Which rows of each relation can matter; nothing is known of names that rows may keep in a map."""
+    if naming.tree is None:
+        return {}
 
     def constant(expression: Any) -> Any:
         return cursor.execute(f"SELECT {expression.sql('duckdb')}").fetchall()[0][0]
@@ -176,7 +180,7 @@ def _needed(
         for name, relation in relations.items()
     }
     try:
-        return needed_rows(query, schemas, constant)
+        return needed_rows(naming.tree, schemas, constant)
     except duckdb.Error:
         # A constant without a value: the query itself will say so, if it ever comes to need it.
         cursor.rollback()

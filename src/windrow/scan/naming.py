@@ -29,6 +29,8 @@ class Naming:
     """Every name, in small letters; None when columns can be meant that are not named."""
     files: tuple[str, ...] = ()
     """Names in place of tables that are paths or addresses of Parquet files."""
+    tree: exp.Expr | None = None
+    """The query, parsed, if it can be."""
 
     @classmethod
     def of(cls, query: str) -> Naming:
@@ -42,7 +44,7 @@ class Naming:
             return cls(None)
         tables = [table.name for table in tree.find_all(exp.Table) if not table.db]
         files = tuple(dict.fromkeys(name for name in tables if name.endswith(".parquet")))
-        return cls(None if any(map(_means_more, tree.walk())) or _means_rows(tree) else _names(tree), files)
+        return cls(None if any(map(_means_more, tree.walk())) or _means_rows(tree) else _names(tree), files, tree)
 
     def means(self, name: str) -> bool:
         """Whether a column of this name can be meant."""

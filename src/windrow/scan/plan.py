@@ -156,12 +156,14 @@ def _part(
     steps: list[Step],
 ) -> Part:
     """What is left of each row group: all of it, or runs of granules."""
-    places = np.flatnonzero(kept).tolist()
+    several = unit.sidecar.extensions.granule_counts > 1
+    whole = np.flatnonzero(kept if pruner is None else kept & ~several)
+    found = zip(unit.files[whole].tolist(), whole.tolist(), unit.groups[whole].tolist(), strict=True)
+    pieces = [Piece(*place) for place in found]
     if pruner is None:
-        return Part(unit.sidecar, [Piece(int(unit.files[at]), at, int(unit.groups[at])) for at in places])
-    pieces: list[Piece] = []
+        return Part(unit.sidecar, pieces)
     asked = left = 0
-    for granules in pruner.prune_granules(unit.sidecar, kept):
+    for granules in pruner.prune_granules(unit.sidecar, kept & several):
         at, mask = granules.row_group, granules.kept
         piece = Piece(int(unit.files[at]), at, int(unit.groups[at]))
         if mask is None or mask.all() or not _can_be_cut(unit.sidecar, at, columns):

@@ -34,14 +34,17 @@ _ON_COUNTS_FOR_BOTH = {("", ""), ("", "INNER"), ("", "CROSS")}
 _ON_COUNTS_FOR_RIGHT = {("LEFT", ""), ("LEFT", "OUTER"), ("", "SEMI"), ("", "ANTI"), ("LEFT", "SEMI"), ("LEFT", "ANTI")}
 
 
-def needed_rows(query: str, tables: Mapping[str, pa.Schema], constant: Constant) -> dict[str, Predicate | None]:
+def needed_rows(
+    query: str | exp.Expr, tables: Mapping[str, pa.Schema], constant: Constant
+) -> dict[str, Predicate | None]:
     """Return for each of the tables that a query names what its rows must fulfil to matter; None is: nothing.
 
-    Names are compared without case, as DuckDB does. A query that cannot be understood needs all rows.
+    The query may be parsed already. Names are compared without case, as DuckDB does. A query that cannot be understood
+    needs all rows.
     """
     known = {name.lower(): name for name in tables}
     try:
-        parsed = parse_one(query, read="duckdb")
+        parsed = parse_one(query, read="duckdb") if isinstance(query, str) else query
         scopes = traverse_scope(parsed) if isinstance(parsed, exp.Query) else []
     except (SqlglotError, RecursionError):
         return dict.fromkeys(tables)

@@ -158,12 +158,14 @@ class _Space:
         """The virtual file; from now on it is known where null chunks are."""
         self._groups.sort(key=lambda item: item[0])
         nulls = self._end
-        ranges = []
         for _, group, is_null in self._groups:
             group.chunks["data_page_offset"][is_null] += nulls
-            real = group.chunks[~is_null]
-            ranges.append(np.stack([c.chunk_starts(real), real["total_compressed_size"]], axis=1))
         groups = [group for _, group, _ in self._groups]
+        chunks = np.empty((len(groups), len(self._schema.leaves)), c.FOOTER_CHUNK)
+        is_real = np.zeros(chunks.shape, bool)
+        for number, (_, group, is_null) in enumerate(self._groups):
+            chunks[number], is_real[number] = group.chunks, ~is_null
+        real = chunks[is_real]
         footer_address = nulls + len(self._nulls) + TAIL_PADDING
         return VirtualFile(
             files=self._files,
@@ -171,7 +173,7 @@ class _Space:
             nulls=(nulls, bytes(self._nulls)),
             footer=synthesise_footer(self._schema, groups),
             footer_address=footer_address,
-            chunks=np.concatenate(ranges) if ranges else np.empty((0, 2), np.int64),
+            chunks=np.stack([c.chunk_starts(real), real["total_compressed_size"]], axis=1),
             rows=sum(group.rows for group in groups),
             row_groups=len(groups),
         )

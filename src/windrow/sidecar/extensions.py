@@ -133,6 +133,16 @@ class Extensions:
         start = int(table[row_group]) * layout.WORD
         return np.frombuffer(self._buffer, layout.PAGES, self._header.column_count, start)
 
+    @cached_property
+    def granule_counts(self) -> NDArray[np.int64]:
+        """How many granules every row group has; 0 where that is not known."""
+        table = self.tables[SnapshotCode.GRANULES]
+        if table is None:
+            return np.zeros(self._footer.row_group_count, np.int64)
+        # An index begins with its number of granules, in half a word.
+        counts = self._words[table] & np.uint64(0xFFFFFFFF)
+        return np.where(table > 0, counts, 0).astype(np.int64)
+
     def granules(self, row_group: int) -> GranuleIndex | None:
         """The granule index of one row group."""
         table = self.tables[SnapshotCode.GRANULES]
