@@ -30,6 +30,7 @@ TYPES = {
     "note": pa.string(),
 }
 COLUMNS = {name: TableColumn(name, kind, place) for place, (name, kind) in enumerate(TYPES.items(), 1)}
+TEXTS = [pa.string(), pa.dictionary(pa.int8(), pa.string()), pa.dictionary(pa.uint32(), pa.large_string())]
 
 points = st.tuples(
     st.one_of(st.none(), st.integers(-700, 700)),
@@ -39,11 +40,12 @@ points = st.tuples(
 )
 
 
-def batch(drawn, *, noted):
+def batch(drawn, *, noted, host=TYPES["host"]):
     columns = dict(zip(("timestamp", "tenant", "host", "value"), zip(*drawn, strict=True), strict=True))
     if noted:
         columns["note"] = [f"{number % 3}" for number in range(len(drawn))]
-    return pa.record_batch({name: pa.array(values, TYPES[name]) for name, values in columns.items()})
+    types = TYPES | {"host": host}
+    return pa.record_batch({name: pa.array(values, types[name]) for name, values in columns.items()})
 
 
 def task(folder, **changes):
@@ -64,9 +66,15 @@ def written(folder, batches, **changes):
 
 
 @settings(max_examples=10)
-@given(st.lists(st.tuples(st.lists(points, min_size=1, max_size=30), st.booleans()), min_size=2, max_size=4))
+@given(
+    st.lists(
+        st.tuples(st.lists(points, min_size=1, max_size=30), st.booleans(), st.sampled_from(TEXTS)),
+        min_size=2,
+        max_size=4,
+    )
+)
 def test_the_same_rows_in_the_same_order_with_any_budget(drawn):
-    batches = [batch(rows, noted=noted) for rows, noted in drawn]
+    batches = [batch(rows, noted=noted, host=host) for rows, noted, host in drawn]
     with tempfile.TemporaryDirectory() as plain, tempfile.TemporaryDirectory() as spilled:
         _, expected, counted = written(plain, batches)
         splits, found, counts = written(spilled, batches, memory_budget=1)

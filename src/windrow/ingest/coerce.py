@@ -14,11 +14,13 @@ from windrow.model.widening import plain, widened
 
 __all__ = ["coerced", "conflict_of", "joined_types"]
 
+_CODE = pa.int32()
+
 
 def coerced(rows: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:
     """Return the rows with every column of the table's type; a value that does not fit is refused with its column.
 
-    Text that comes as codes of a dictionary stays so.
+    Text that comes as codes of a dictionary stays so, with codes of 32 bits.
     """
     columns = {}
     for name in rows.column_names:
@@ -63,11 +65,12 @@ def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
         # Casting the few distinct values is cheaper than casting all rows.
         if is_text(kind):
             column = encoded(column)
-            chunks = [
-                pa.DictionaryArray.from_arrays(each.indices, each.dictionary.cast(kind)) for each in column.chunks
-            ]
-            return pa.chunked_array(chunks, pa.dictionary(column.type.index_type, kind))
+            return pa.chunked_array([_codes(each, kind) for each in column.chunks], pa.dictionary(_CODE, kind))
         column = column.unify_dictionaries()
         chunks = [pc.take(chunk.dictionary.cast(kind), chunk.indices) for chunk in column.chunks]
         return pa.chunked_array(chunks, kind)
     return column.cast(kind)
+
+
+def _codes(chunk: pa.DictionaryArray, kind: pa.DataType) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(chunk.indices.cast(_CODE), chunk.dictionary.cast(kind))

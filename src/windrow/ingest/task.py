@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -17,6 +17,7 @@ from windrow.ingest.report import Counts, Names, Report, text_of
 from windrow.ingest.spill import MEMORY_BUDGET, Group, Spill, in_budget
 from windrow.ingest.steps import add_timeseries_id, cut
 from windrow.metastore import TableColumn
+from windrow.model.ordering import encoded
 from windrow.model.scope import CompactionScope
 from windrow.model.settings import TableSettings
 from windrow.model.split import SplitMetadata, dead_letter_key
@@ -78,7 +79,7 @@ class WriteTask:
         """
         types = {column.name: column.type for column in self.columns.values()}
         fitting, rejected = set_apart(held, types) if self.dead_letter else (held, [])
-        rows = coerced(_joined(fitting, types), types)
+        rows = _joined(fitting, types)
         fitting.clear()
         held.clear()
         judged = self.rule.judge(rows, self.settings.timestamp, self.settings.timestamp_unit)
@@ -124,6 +125,18 @@ class WriteTask:
 
 
 def _joined(batches: Sequence[pa.RecordBatch], types: Mapping[str, pa.DataType]) -> pa.Table:
-    """Return the rows of batches that may lack columns; without batches, none, but with the columns that need be."""
-    tables = [pa.Table.from_batches([batch]) for batch in batches]
-    return pa.concat_tables(tables or [pa.schema(types).empty_table()], promote_options="permissive")
+    """Return the rows of batches that may lack columns; without batches, none, but with the columns that need be.
+
+    Text is coded in all of them where it is in one.
+    """
+    tables = [coerced(pa.Table.from_batches([batch]), types) for batch in batches]
+    coded = {field.name for table in tables for field in table.schema if pa.types.is_dictionary(field.type)}
+    tables = [_with_codes(table, coded) for table in tables]
+    return pa.concat_tables(tables or [pa.schema(types).empty_table()], promote_options="default")
+
+
+def _with_codes(table: pa.Table, names: Collection[str]) -> pa.Table:
+    for place, name in enumerate(table.column_names):
+        if name in names and not pa.types.is_dictionary(table[name].type):
+            table = table.set_column(place, name, encoded(table[name]))
+    return table
