@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow.splits.texts import by_row_group, coded, plain_schema, values_of
+from windrow.splits.texts import by_row_group, coded, plain_schema, values_of, with_codes
 
 words = st.one_of(st.none(), st.sampled_from(["a", "b", "\x00", "é", "zz"]), st.text(max_size=3))
 KINDS = [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())]
@@ -28,6 +28,16 @@ def test_the_rows_stay_and_dictionaries_hold_what_they_must(values, kind, cut, r
         assert [len(chunk) for chunk in found.chunks[:-1]] == [row_group_rows] * (found.num_chunks - 1)
         for chunk in found.chunks:
             assert chunk.dictionary.to_pylist() == sorted(set(chunk.to_pylist()) - {None})
+
+
+@given(st.lists(words, max_size=20), st.sampled_from(KINDS))
+def test_a_batch_with_codes_is_the_same_batch(values, kind):
+    batch = pa.record_batch(
+        {"text": pa.array(values, kind), "number": pa.array(range(len(values)))}, metadata={"a": "b"}
+    )
+    found = with_codes(batch)
+    assert found.to_pylist() == batch.to_pylist()
+    assert found.schema.metadata == {b"a": b"b"}
 
 
 def test_a_dictionary_that_holds_nulls_and_values_twice_is_cleaned():

@@ -21,6 +21,7 @@ from windrow.model.ordering import encoded
 from windrow.model.scope import CompactionScope
 from windrow.model.settings import TableSettings
 from windrow.model.split import SplitMetadata, dead_letter_key
+from windrow.splits.texts import with_codes
 from windrow.splits.writer import SplitName, write_sorted
 from windrow.storage import Store, open_store
 
@@ -55,7 +56,7 @@ class WriteTask:
         store = open_store(self.lake_url, options=self.store_options)
         with Spill() as spill:
             numbers = count()
-            for chunk, (held, is_last) in enumerate(in_budget(batches, self.memory_budget)):
+            for chunk, (held, is_last) in enumerate(in_budget(map(with_codes, batches), self.memory_budget)):
                 for report in self._take(store, held, f"{task_attempt}-{chunk}"):
                     if not isinstance(report, tuple):
                         yield report

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from windrow.model.ordering import encoded
 from windrow.model.points import is_text
 
-__all__ = ["by_row_group", "coded", "plain_schema", "values_of"]
+__all__ = ["by_row_group", "coded", "plain_schema", "values_of", "with_codes"]
 
 ROWS_A_TEXT = 2
 """Text is kept as codes from so many rows for each value on: that is rarely larger than plain text then."""
@@ -23,6 +23,16 @@ def coded(rows: pa.Table) -> pa.Table:
     """Return the rows in one chunk, with text that repeats as codes."""
     columns = [_coded(column) if is_text(column.type) else _one_chunk(column) for column in rows.columns]
     return pa.table(columns, names=rows.column_names)
+
+
+def with_codes(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch with text that repeats as codes of values in any order, which takes less memory to hold."""
+    for place, field in enumerate(batch.schema):
+        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
+            array = batch.column(place).dictionary_encode()
+            if _repeats(len(array.dictionary), len(array)):
+                batch = batch.set_column(place, field.with_type(array.type), array)
+    return batch
 
 
 def by_row_group(rows: pa.Table, row_group_rows: int) -> pa.Table:
