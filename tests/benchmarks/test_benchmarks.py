@@ -8,8 +8,15 @@ import json
 import pytest
 from benchmarks.measure import names
 
+ON_SPARK = ("ingest",)
 
-@pytest.mark.parametrize("name", names())
+
+def cases():
+    marks = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+    return [pytest.param(name, marks=marks if name in ON_SPARK else []) for name in names()]
+
+
+@pytest.mark.parametrize("name", cases())
 def test_a_benchmark_runs_at_a_tiny_size_and_reports(name, capsys):
     importlib.import_module(f"benchmarks.{name}").main(["--tiny", "--json"])
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
