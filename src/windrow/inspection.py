@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import chain, islice
@@ -9,6 +11,7 @@ from typing import Any
 
 from windrow.metastore import CommitKind, CommitRecord, Metastore, RunRecord, TableRecord, WindowSummary
 from windrow.model.rows import Rows
+from windrow.model.scope import DEFAULT_SOURCE
 from windrow.model.split import SplitMetadata
 from windrow.model.window import Window
 
@@ -19,6 +22,7 @@ __all__ = [
     "Inspect",
     "MergeRow",
     "RunRow",
+    "SourceRow",
     "SplitRow",
     "TableDescription",
     "TableRow",
@@ -121,6 +125,18 @@ class RunRow:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceRow:
+    """A source, what came of it into the table, and what was dropped on the way."""
+
+    source: str
+    commits: int
+    rows: int
+    late: int = 0
+    future: int = 0
+    conflicting: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class ColumnRow:
     """A column, its Arrow type and its Parquet field id."""
 
@@ -198,18 +214,31 @@ class Inspect:
             ),
         )
 
+    def sources(self) -> Rows[SourceRow]:
+        """Return the sources that were ingested, by name, with the rows that came of each and those dropped."""
+        totals: dict[str, Counter[str]] = {}
+        for each in self._published():
+            if each.kind is CommitKind.INGEST:
+                total = totals.setdefault(each.summary.get("source", DEFAULT_SOURCE), Counter())
+                total.update(commits=1, rows=each.rows_added)
+                total.update({name: int(each.summary.get(name, 0)) for name in ("late", "future", "conflicting")})
+        return Rows(SourceRow, tuple(SourceRow(name, **totals[name]) for name in sorted(totals)))
+
     def dead_letters(self) -> Rows[DeadLetterRow]:
         """Return the files of rows that ingests dropped, newest first; those that are not listed were not published."""
-        records = (each for each in self.metastore.commits(self.table_id) if (each.version or 0) <= self.version)
         return Rows(
             DeadLetterRow,
             tuple(
-                DeadLetterRow(file["key"], file["rows"], each.commit_id, each.version)
-                for each in records
-                if each.version is not None
+                DeadLetterRow(file["key"], file["rows"], each.commit_id, each.version or 0)
+                for each in self._published()
                 for file in each.summary.get("dead_letters", ())
             ),
         )
+
+    def _published(self) -> Iterator[CommitRecord]:
+        """Yield the commits that made the versions up to this one, newest first."""
+        records = self.metastore.commits(self.table_id)
+        return (each for each in records if each.version is not None and each.version <= self.version)
 
     def merges(self, limit: int | None = None) -> Rows[MergeRow]:
         """Return the merges that were published, newest first."""

@@ -76,3 +76,9 @@ def test_rows_of_other_types_become_dead_letters_when_asked(call, points, here):
     assert (found["rows"], found["conflicting"], len(found["dead_letters"])) == (2, 2, 1)
     (listed,) = call("inspect", "dead-letters", "metrics", "--json").json
     assert (listed["key"], listed["rows"], listed["version"]) == (found["dead_letters"][0], 2, 2)
+
+
+def test_sources_are_listed_with_what_was_dropped(call, points):
+    call("ingest", "metrics", points, "--source", "agent-1")
+    (found,) = call("inspect", "sources", "metrics", "--json").json
+    assert found == {"source": "agent-1", "commits": 1, "rows": 2, "late": 0, "future": 0, "conflicting": 0}

@@ -157,3 +157,15 @@ def test_letters_of_a_commit_that_failed_are_not_listed(lake, metrics, tmp_path)
     assert len(list(tmp_path.rglob("_dead_letter/*.parquet"))) == 1, "the file was written and is an orphan"
     assert list(metrics.inspect.dead_letters()) == []
     assert metrics.version == 0
+
+
+def test_drops_are_counted_for_each_source(metrics):
+    metrics.ingest(points(), drop_late=True, source="agent-1")
+    metrics.ingest(points(), source="agent-2")
+    metrics.ingest(points(200), drop_late=True, future="5m", source="agent-1")
+    rows = metrics.inspect.sources().to_dict()
+    assert rows == [
+        {"source": "agent-1", "commits": 2, "rows": 201, "late": 60, "future": 39, "conflicting": 0},
+        {"source": "agent-2", "commits": 1, "rows": 100, "late": 0, "future": 0, "conflicting": 0},
+    ]
+    assert [row.commits for row in metrics.at(version=1).inspect.sources()] == [1]

@@ -99,6 +99,17 @@ def columns(invocation: Invocation, table: str, version: int | None, limit: int 
     _answer(invocation, rows[:limit], ["name", "type", "field_id"])
 
 
+@inspect.command()
+@_table
+@_version
+@_limit
+@pass_invocation
+def sources(invocation: Invocation, table: str, version: int | None, limit: int | None) -> None:
+    """List the sources of TABLE with the rows that came of each and those that were dropped."""
+    rows = _read(invocation, table, version, lambda views: views.sources())
+    _answer(invocation, rows[:limit], ["source", "commits", "rows", "late", "future", "conflicting"])
+
+
 @inspect.command("dead-letters")
 @_table
 @_version

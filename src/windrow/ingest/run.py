@@ -84,7 +84,9 @@ class Ingest:
         """
         written = self.check(schema)
         self.metastore.reserve_columns(self.table.table_id, written)
-        noted = {"arrived_at": self.rule.arrived_at} | ({} if self.batch is None else self.batch.to_dict())
+        noted = {"arrived_at": self.rule.arrived_at, "source": self.source_id} | (
+            {} if self.batch is None else self.batch.to_dict()
+        )
         commit = self.metastore.open_commit(
             self.table.table_id, CommitKind.INGEST, commit_id=self.commit_id, lease=self.lease, summary=noted
         )
