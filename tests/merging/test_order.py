@@ -59,8 +59,9 @@ def _merged(keys, rows, series_columns):
     return merge_order(keys, [f"input-{number}" for number in range(len(rows))], rows, series_columns)
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_the_order_is_that_of_a_stable_sort(seed):
+@pytest.mark.parametrize("scattered", [False, True], ids=["runs", "rows"])
+@pytest.mark.parametrize("seed", range(40))
+def test_the_order_is_that_of_a_stable_sort(seed, scattered):
     rng = np.random.default_rng(seed)
     rows = rng.integers(0, rng.choice([3, 40, 400]), int(rng.integers(1, 12))).tolist()
     columns = int(rng.integers(1, 4))
@@ -73,7 +74,7 @@ def test_the_order_is_that_of_a_stable_sort(seed):
             column[start : start + count] = column[part]
         start += count
     # keys that claim to be wide are ranked before they are packed
-    merged = _merged([Key(column, None, max(width, 10)) for column in numbers], rows, columns - 1)
+    merged = _merged([Key(column, None, max(width, 10), scattered) for column in numbers], rows, columns - 1)
     order = merged.order
     found = np.concatenate([np.arange(s, s + c) for s, c in zip(order.starts, order.lengths, strict=True)] or [[]])
     assert found.astype(int).tolist() == np.lexsort(numbers[::-1]).tolist()
@@ -82,18 +83,30 @@ def test_the_order_is_that_of_a_stable_sort(seed):
     prefix = np.stack([column[found.astype(int)] for column in numbers[:-1]] or [np.zeros(sum(rows))])
     changes = np.flatnonzero((prefix[:, 1:] != prefix[:, :-1]).any(axis=0)) + 1
     assert merged.series_starts.tolist() == changes.tolist()
+    places = {row: place for place, row in enumerate(found.astype(int).tolist())}
+    for row in rng.integers(0, max(sum(rows), 1), 5 if sum(rows) else 0).tolist():
+        assert merged.place_of_row(row) == places[row]
+        key = merged.key_at(row)
+        first = min(places[other] for other in range(sum(rows)) if merged.key_at(other) == key)
+        assert merged.place_of(key) == first
+    assert order.indices.tolist() == found.astype(int).tolist()
+    assert order.rows_of_inputs().tolist() == rows
 
 
-def test_a_part_of_an_order_is_the_order_of_a_part():
-    keys = [Key(np.array([0, 0, 1, 1, 0, 1, 1], np.uint64), None, 1), Key(np.arange(7, dtype=np.uint64), None, 3)]
+@pytest.mark.parametrize("scattered", [False, True], ids=["runs", "rows"])
+def test_a_part_of_an_order_is_the_order_of_a_part(scattered):
+    first = np.array([0, 0, 1, 1, 0, 1, 1], np.uint64)
+    keys = [Key(first, None, 1, scattered), Key(np.arange(7, dtype=np.uint64), None, 3)]
     order = _merged(keys, [4, 3], 1).order
     rows = np.concatenate([np.arange(s, s + c) for s, c in zip(order.starts, order.lengths, strict=True)])
     for first in range(8):
         for last in range(first, 8):
             part = order.slice(first, last)
-            spans = zip(part.starts, part.counts, strict=True)
+            spans = zip(part.starts, part.lengths, strict=True)
             assert [row for s, c in spans for row in range(s, s + c)] == rows[first:last].tolist()
-    assert [order.row_at(place) for place in range(7)] == rows.tolist()
+            rest = order.without([(first, last)]) if first < last else order
+            assert rest.indices.tolist() == [*rows[:first].tolist(), *rows[last:].tolist()] or first == last
+    assert [order.row_at(place) for place in range(7)] == order.rows_at(np.arange(7)).tolist() == rows.tolist()
 
 
 def test_a_place_is_found_by_its_key():
