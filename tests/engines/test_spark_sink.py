@@ -44,6 +44,15 @@ class TestBatches:
         assert values(lake) == sorted([*range(20), *range(20)])
         assert [commit.state for commit in lake.table("metrics").inspect.commits()] == ["published"] * 2
 
+    @pytest.mark.s3
+    @pytest.mark.postgres
+    def test_a_dataframe_goes_to_a_bucket(self, rows, s3_url, s3_options, postgres_url):
+        with windrow.connect(s3_url, metastore=postgres_url, store_options=s3_options) as lake:
+            lake.create_table("metrics", sort=SORT)
+            store = {f"store.{name}": value for name, value in s3_options.items()}
+            self.save(rows, lake, metastore=postgres_url, **store)
+            assert values(lake) == list(range(20))
+
     def test_a_task_that_fails_leaves_the_table_as_it_was(self, lake, rows):
         with pytest.raises(PySparkException, match="metric_name"):
             self.save(rows.selectExpr("* except (metric_name)", "cast(null as string) as metric_name"), lake)

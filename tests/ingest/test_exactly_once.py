@@ -19,7 +19,8 @@ import pytest
 
 import windrow
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+# These have sessions of their own, so that they need not wait for those who share one.
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("drivers")]
 
 DRIVER = str(Path(__file__).with_name("driver.py"))
 SORT = "metric_name|host|timeseries_id|timestamp/V2"
