@@ -19,7 +19,10 @@ from windrow.model.scope import DEFAULT_SOURCE
 from windrow.model.settings import TableSettings
 from windrow.model.split import SplitMetadata
 from windrow.scan.context import ScanContext
+from windrow.scan.naming import Question
+from windrow.scan.plan import ScanPlan
 from windrow.scan.tables import plan_table
+from windrow.scan.where import parse_where
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -246,6 +249,17 @@ class Table:
             lambda question: plan_table(context, metastore, record, version, question, check=check),
             attributes,
         )
+
+    def plan(self, where: str | None = None, columns: Sequence[str] | None = None) -> ScanPlan:
+        """Say what a scan would read: virtual files, and how many windows, splits, row groups, granules and bytes.
+
+        `where` is what stands behind WHERE, such as `metric_name = 'cpu' and timestamp >= date '2026-01-01'`; what
+        cannot be asked of metadata is refused.
+        """
+        predicate = None if where is None else parse_where(where)
+        record = self.record
+        question = Question(None if columns is None else tuple(columns), predicate)
+        return plan_table(self._scan_context(), self.context.metastore, record, self.version, question, explain=True)
 
     def _scan_context(self) -> ScanContext:
         store = self.context.reading or self.context.store

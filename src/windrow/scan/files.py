@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from windrow.cache import CacheKey, CacheKind
-from windrow.errors import Incompatible
+from windrow.errors import Damaged, Incompatible, StorageError
 from windrow.model.split import SidecarLocation, SplitMetadata
 from windrow.scan.context import ScanContext
 from windrow.scan.footers import FIRST_CONTACT
@@ -111,8 +111,13 @@ def _read(context: ScanContext, file: DataFile, place: SidecarLocation) -> Sidec
     uri = uri_of(store.url, place.key)
 
     def fetch(_: CacheKey) -> bytes:
-        [data] = store.get_ranges(place.key, [ByteRange(place.offset, place.length)])
-        return data
+        try:
+            return store.get_ranges(place.key, [ByteRange(place.offset, place.length)])[0]
+        except StorageError as error:
+            if error.retryable:
+                raise
+            # One that is shorter than it was is as good as none.
+            raise Damaged(f"{uri}: the sidecar cannot be read: {error}") from error
 
     key = CacheKey(uri, place.offset, place.length, CacheKind.SIDECAR)
     data = fetch(key) if context.cache is None else context.cache.get(key, fetch)
