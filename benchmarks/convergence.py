@@ -1,7 +1,7 @@
 """A day of compaction in simulated time: splits per window, files a query opens, and how often rows are written.
 
-Two sources write a split a second each, 0.1 % of them late. Planner, policies and metastore are the real ones; merges
-only count rows and bytes. At full size it compares policies over six hours, then lets a day pass and draws
+A source writes a split a second, 0.1 % of them late. Planner, policies and metastore are the real ones; merges
+only count rows and bytes. At full size it compares policies over three hours, then lets a day pass and draws
 docs/compaction-convergence.svg anew.
 """
 
@@ -82,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     report = Report("convergence", ("sqlalchemy",))
     names = asked.pick(["stable-log, factor 10"], ["stable-log, factor 10"], list(_POLICIES))
     for name in names:
-        add(report, name, *simulated(asked.pick(0.2, 2, 6), _POLICIES[name], asked.pick(120, 600, 600)))
+        add(report, name, *simulated(asked.pick(0.2, 2, 3), _POLICIES[name], asked.pick(120, 600, 600)))
     if asked.size is Size.FULL:
         samples, run = simulated(24, {}, 600)
         add(report, "a day, as tables are by default", samples, run)

@@ -69,8 +69,7 @@ class Table:
     @property
     def compact(self) -> Compact:
         """Merging of the table's splits: `compact.plan()` says what and why, `compact.run()` does it."""
-        context = self.context
-        return Compact(context.metastore, self.name, context.url, context.store_options, context.now, context.new_id)
+        return Compact(self.context, self.name)
 
     def describe(self) -> TableDescription:
         """Return what the table is and how much it holds."""

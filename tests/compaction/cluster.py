@@ -1,4 +1,7 @@
-"""A driver of its own with a Spark cluster of two executors: reads jobs as lines of JSON, answers each with a line."""
+"""A driver of its own: reads jobs as lines of JSON, answers each with a line.
+
+`cluster` has a Spark cluster of two executors, `connect` is a client of Spark Connect.
+"""
 
 import json
 import os
@@ -29,8 +32,14 @@ def ancestors(process, parents):
         yield process
 
 
-def session():
+def session(kind):
     from windrow.runners.session import spark_session
+
+    if kind == "connect":
+        from pyspark.sql import SparkSession
+
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        return SparkSession.builder.remote("local[2]").getOrCreate()
 
     options = {
         "spark.scheduler.minRegisteredResourcesRatio": "0",
@@ -62,7 +71,7 @@ def compact(spark, job):
 
 
 def main():
-    spark = session()
+    spark = session(sys.argv[1])
     for line in sys.stdin:
         print(json.dumps(compact(spark, json.loads(line))), flush=True)
     spark.stop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -25,10 +26,10 @@ from .conftest import HOUR, answers, fill, points, rows_of
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    """Runs a compaction on two executors that are processes of their own."""
-    program = [sys.executable, str(Path(__file__).with_name("cluster.py"))]
+@contextlib.contextmanager
+def driver(kind):
+    """Runs compactions in a process of its own."""
+    program = [sys.executable, str(Path(__file__).with_name("cluster.py")), kind]
     with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
 
         def run(place, **options):
@@ -38,6 +39,20 @@ def cluster():
 
         yield run
         process.stdin.close()
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Spark with two executors that are processes of their own."""
+    with driver("cluster") as run:
+        yield run
+
+
+@pytest.fixture
+def connected():
+    """A client of Spark Connect."""
+    with driver("connect") as run:
+        yield run
 
 
 @pytest.fixture
@@ -99,14 +114,14 @@ class Reader(threading.Thread):
 
 
 def compacted(where, place, request):
-    if where == "cluster":
-        return request.getfixturevalue("cluster")(place)
+    if where in ("cluster", "connected"):
+        return request.getfixturevalue(where)(place)
     spark = request.getfixturevalue("spark") if where == "local" else None
     with connect(place) as lake:
         return lake.table("metrics").compact.run(spark=spark, verify="full").to_dict()
 
 
-@pytest.mark.parametrize("where", ["process", "local", "cluster"])
+@pytest.mark.parametrize("where", ["process", "local", "cluster", pytest.param("connected", marks=pytest.mark.long)])
 @pytest.mark.parametrize("kind", ["folder", pytest.param("bucket", marks=[pytest.mark.s3, pytest.mark.postgres])])
 def test_the_same_everywhere(where, kind, request):
     place = request.getfixturevalue(kind)

@@ -18,6 +18,7 @@ from windrow.compaction.task import Job
 from windrow.errors import MetastoreError
 from windrow.metastore import CommitKind, CommitState, RunState, SqlMetastore
 from windrow.model.window import Window
+from windrow.testing import Fault, FaultKind, FaultyStore
 
 from .conftest import POINTS_SORT, answers, points, rows_of
 
@@ -267,6 +268,23 @@ class TestFailuresOfOthers:
         splits = [row.split_id for row in table.inspect.splits()]
         assert all(split.split("-")[1] == "2" for split in splits)
         assert rows_of(lake) == before
+
+    def test_a_store_that_fails_is_tried_again_then_reported_and_nobody_is_blamed(self, lake):
+        table = lake.table("metrics")
+        window = next(merges_of(table)).window
+        waits = []
+
+        def execute(jobs, task, on_report):
+            for job in jobs:
+                fault = [Fault(FaultKind.ERROR, verb="put", onwards=True)] if job.merge.window == window else []
+                on_report(task.run(FaultyStore(lake.context.store, fault), job, 0).to_text())
+
+        result = compaction_of(table, execute=execute, sleep=waits.append).run(merges_of(table))
+        assert (result.done, result.failed, len(waits)) == (4, 1, 2)
+        assert "planned fault" in result.problems[0].why
+        assert table.compact.quarantined() == []
+        assert {row.state for row in table.inspect.commits()} == {"published", "aborted"}
+        assert quick(table).run().done == 1
 
     @pytest.mark.parametrize("step", ["begun", "added", "committing", "committed"])
     def test_a_metastore_that_is_lost_while_it_publishes(self, lake, tmp_path, step):

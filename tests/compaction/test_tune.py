@@ -47,7 +47,7 @@ def test_all_experiments_on_a_small_table(lake):
 def test_an_empty_table_is_refused(empty_lake):
     table = empty_lake.create_table("metrics", sort=POINTS_SORT)
     with pytest.raises(InvalidInput, match="ingest something first"):
-        table.compact.tune(empty_lake.context.store)
+        table.compact.tune()
 
 
 def test_advice_names_what_sorting_does_not_save():

@@ -42,9 +42,9 @@ def tune(invocation: Invocation, table: str, rows: int, plot: Path | None) -> No
     if plot is not None and not plot.parent.is_dir():
         raise InvalidInput(f"--plot: there is no folder {plot.parent}; make it or name another file")
     with invocation.lake() as lake:
-        opened = lake.table(table)
+        noun = lake.table(table).compact
         with waiting(f"trying what fits {table}"):
-            result = opened.compact.tune(opened.context.store, rows=rows)
+            result = noun.tune(rows=rows)
     if plot is not None:
         _write(plot, result)
     invocation.output.answer(result.to_dict(), lambda: _text(result))

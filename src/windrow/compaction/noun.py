@@ -15,8 +15,9 @@ from windrow.compaction.planner import Planner
 from windrow.compaction.policies import Policy
 from windrow.compaction.result import CompactionResult, MergeOutcome
 from windrow.compaction.windows import wanted_windows
+from windrow.context import Context
 from windrow.errors import WindrowError
-from windrow.metastore import Metastore, Quarantined, TableRecord
+from windrow.metastore import Quarantined, TableRecord
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from windrow.compaction.run import Compaction
     from windrow.compaction.tune import TuneResult
     from windrow.merging.verify import Verify
-    from windrow.storage import Store
 
 __all__ = ["Compact"]
 
@@ -39,12 +39,8 @@ Progress = Callable[[MergeOutcome], None]
 class Compact:
     """Merges the splits of one table."""
 
-    metastore: Metastore
+    context: Context
     name: str
-    lake_url: str
-    store_options: Mapping[str, str]
-    now: Callable[[], int]
-    new_id: Callable[[], str]
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
     policy: Policy | None = None
     """Of windows that still grow; None is the one that the table's settings name."""
@@ -63,7 +59,7 @@ class Compact:
         `window` narrows: a moment, a range "from/to", or "overflow".
         """
         planner = self._planner(self._record(), window)
-        runs = self.metastore.runs(planner.table.table_id, limit=_RUNS_TO_LEARN_FROM)
+        runs = self.context.metastore.runs(planner.table.table_id, limit=_RUNS_TO_LEARN_FROM)
         return make_plan(planner, Rates.of(runs))
 
     def run(
@@ -114,27 +110,27 @@ class Compact:
 
     def quarantined(self) -> list[Quarantined]:
         """Return the splits that are kept away from merging, with the reasons; queries read them as before."""
-        return self.metastore.quarantined(self._record().table_id)
+        return self.context.metastore.quarantined(self._record().table_id)
 
     def pardon(self, split_ids: Collection[str] | None = None) -> int:
         """Let splits be merged again once they were repaired (all by default), and return how many there were."""
         ids = [each.split_id for each in self.quarantined()] if split_ids is None else split_ids
-        return self.metastore.pardon(self._record().table_id, ids)
+        return self.context.metastore.pardon(self._record().table_id, ids)
 
-    def tune(self, store: Store, *, rows: int = 500_000, on_step: Callable[[str], None] = lambda _: None) -> TuneResult:
+    def tune(self, *, rows: int = 500_000, on_step: Callable[[str], None] = lambda _: None) -> TuneResult:
         """Try sort order, fan-in, target size and window on rows of the largest window; the table is left alone."""
         from windrow.compaction.tune import tune
 
-        return tune(self.metastore, store, self._record(), most_rows=rows, on_step=on_step)
+        return tune(self.context.metastore, self.context.store, self._record(), most_rows=rows, on_step=on_step)
 
     def _record(self) -> TableRecord:
-        return self.metastore.table(self.name)
+        return self.context.metastore.table(self.name)
 
     def _planner(self, record: TableRecord, window: str | None) -> Planner:
         return Planner(
-            self.metastore,
+            self.context.metastore,
             record,
-            self.now(),
+            self.context.now(),
             policy=self.policy,
             wanted=wanted_windows(window),
             heat=lambda place: self.heat.get(place.start, 0.0),
@@ -153,25 +149,25 @@ class Compact:
         from windrow.compaction.run import Compaction
         from windrow.compaction.task import MergeTask
 
-        columns = self.metastore.columns(record.table_id)
+        columns = self.context.metastore.columns(record.table_id)
         task = MergeTask(
-            lake_url=self.lake_url,
+            lake_url=self.context.url,
             table=record.name,
             settings=record.settings,
-            created_at=self.now(),
+            created_at=self.context.now(),
             field_ids={column.name: column.field_id for column in columns},
-            store_options=self.store_options,
+            store_options=self.context.store_options,
             memory_budget=memory,
             verify=verify,
         )
         return Compaction(
-            metastore=self.metastore,
+            metastore=self.context.metastore,
             table=record,
             task=task,
             execute=in_process(threads=threads) if spark is None else on_spark(spark),
-            run_id=self.new_id(),
-            now=self.now,
-            new_id=self.new_id,
+            run_id=self.context.new_id(),
+            now=self.context.now,
+            new_id=self.context.new_id,
             sleep=self.sleep,
             cancelled=cancelled,
         )

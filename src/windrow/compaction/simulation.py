@@ -35,7 +35,7 @@ def measured_size(rows: int) -> int:
 class Arrivals:
     """How splits come."""
 
-    sources: int = 2
+    sources: int = 1
     seconds_between: float = 1.0
     """From one split of a source to its next."""
     rows: int = 100_000
@@ -45,7 +45,7 @@ class Arrivals:
     late_rows: int = 1_000
     latest: int = 3 * 3600
     """Seconds that late splits are late at most."""
-    commit_every: int = 10
+    commit_every: int = 20
     """Seconds from commit to commit."""
 
 

@@ -38,6 +38,9 @@ class Wave:
     """Seconds before what failed for want of anything but a good input is tried again."""
     sleep: Callable[[float], None] = time.sleep
     _open: dict[str, Job] = field(default_factory=dict)
+    """Merges that have not reported, by their commits."""
+    _begun: dict[str, Job] = field(default_factory=dict)
+    """The newest attempt at each merge that was begun and has not ended."""
     _again: dict[str, str] = field(default_factory=dict)
     """Why merges are to be tried again, by their commits."""
 
@@ -51,8 +54,8 @@ class Wave:
                     break
                 self.sleep(wait)
         finally:
-            for job in self._open.values():
-                self.leases.drop(job.commit_id)
+            for commit_id, job in self._begun.items():
+                self.leases.drop(commit_id)
                 self.publisher.give_up(job)
         for commit_id, why in self._again.items():
             self.tell(MergeOutcome.of(merges[commit_id], commit_id, Outcome.FAILED, why))
@@ -78,7 +81,7 @@ class Wave:
             except WindrowError as error:
                 self._again[commit_id] = str(error)
                 continue
-            self._open[commit_id] = job = Job(merge, commit_id, record.attempt)
+            self._open[commit_id] = self._begun[commit_id] = job = Job(merge, commit_id, record.attempt)
             self.leases.hold(commit_id, record.attempt)
             yield job
 
@@ -98,11 +101,15 @@ class Wave:
 
     def _settle(self, job: Job, report: MergeReport) -> None:
         if report.problem is None:
-            self.tell(self.publisher.publish(job, report))
+            self._end(self.publisher.publish(job, report))
         elif report.retryable:
             self._again[job.commit_id] = report.problem
         else:
-            self.tell(self._refused(job, report, report.problem))
+            self._end(self._refused(job, report, report.problem))
+
+    def _end(self, outcome: MergeOutcome) -> None:
+        del self._begun[outcome.commit_id]
+        self.tell(outcome)
 
     def _refused(self, job: Job, report: MergeReport, problem: str) -> MergeOutcome:
         """Keep bad inputs away from further merges, unless they are gone since another commit replaced them."""
