@@ -12,6 +12,7 @@ import pytest
 
 import windrow
 from windrow.errors import Damaged, InvalidInput, StorageError
+from windrow.ingest.dead_letter import FILE, set_apart
 from windrow.metastore import SqlMetastore
 from windrow.table import Table
 
@@ -104,6 +105,13 @@ class TestConflicts:
         assert (first["header"], "much" in first["line"]) == ('"metric_name","host","timestamp","value"', True)
         assert "'much'" in by_file["b.csv"]["reason"][0].as_py()
         assert by_file["jsonl"]["row"][1].as_py() == {"line": '{"metric_name": 7, "value": 2}'}
+
+    def test_files_that_are_wrong_alike_are_told_apart(self):
+        rows = pa.RecordBatch.from_pydict({"host": [1, 2]})
+        batches = [rows.replace_schema_metadata({FILE: name}) for name in ("b", "c", "b")]
+        fitting, rejected = set_apart(batches, {"host": pa.string()})
+        assert fitting == []
+        assert [(each.file, each.rows.num_rows) for each in rejected] == [("b", 4), ("c", 2)]
 
     def test_a_damaged_file_is_still_an_error(self, metrics, tmp_path, good):
         (tmp_path / "b.parquet").write_bytes(good.read_bytes()[:-20])

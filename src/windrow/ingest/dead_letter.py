@@ -58,10 +58,11 @@ def set_apart(
 ) -> tuple[list[pa.RecordBatch], list[Rejected]]:
     """Part batches that can have the table's types from those that cannot."""
     fitting: list[pa.RecordBatch] = []
-    apart: dict[pa.Schema, list[pa.RecordBatch]] = {}
+    apart: dict[bytes, list[pa.RecordBatch]] = {}
     for batch in batches:
         fits = PROBLEM not in (batch.schema.metadata or {}) and conflict_of(batch.schema, types) is None
-        (fitting if fits else apart.setdefault(batch.schema, [])).append(batch)
+        # Schemas that differ by their metadata alone are equal, but these are of different files.
+        (fitting if fits else apart.setdefault(batch.schema.serialize().to_pybytes(), [])).append(batch)
     return fitting, [_rejected(group, types) for group in apart.values()]
 
 

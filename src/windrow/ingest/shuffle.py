@@ -126,8 +126,10 @@ class Shuffled:
 def routed(batches: Iterable[pa.RecordBatch], settings: TableSettings) -> Iterator[pa.RecordBatch]:
     """Yield the rows of batches in pieces, each with the number of its destination."""
     for held, _ in in_budget(batches, _HELD):
-        for schema, same in groupby(held, key=lambda batch: batch.schema):
-            rows = coded(pa.Table.from_batches(list(same))).replace_schema_metadata(schema.metadata)
+        # By all of the schema: its metadata tells files apart whose rows are to be dropped.
+        for _, same in groupby(held, key=lambda batch: batch.schema.serialize().to_pybytes()):
+            alike = pa.Table.from_batches(list(same))
+            rows = coded(alike).replace_schema_metadata(alike.schema.metadata)
             for destination, part in _parts(rows, settings):
                 for start in range(0, part.num_rows, _PIECE_ROWS):
                     piece = _packed(part.slice(start, _PIECE_ROWS))
