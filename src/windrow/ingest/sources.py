@@ -31,8 +31,12 @@ _CHUNK_BYTES = 256 * 2**20
 _TASKS_PER_CORE = 2
 _SHARE_BYTES = 64 * 2**20
 """Without Spark, files are dealt out in shares of about this size, or one for each core."""
+_TASK_BYTES = 256 * 2**20
+"""With Spark, a task that reads more than this has the rest read by others: less is lost when it fails."""
 _SAMPLED_ROWS = 500_000
 _SAMPLED_TASKS = 4
+_FIRST_ROWS = 100_000
+"""Rows of a DataFrame that are looked at; they have to travel."""
 _DEFAULT_RULE = AttributeRule()
 
 OnReport = Callable[[str], None] | None
@@ -73,7 +77,7 @@ class FrameSource:
 
     def sample(self, columns: Sequence[str]) -> list[list[pa.RecordBatch]]:
         """Return some columns of the first rows, those of one task."""
-        return [self.rows.select(*(f"`{name}`" for name in columns)).limit(_SAMPLED_ROWS).toArrow().to_batches()]
+        return [self.rows.select(*(f"`{name}`" for name in columns)).limit(_FIRST_ROWS).toArrow().to_batches()]
 
     def partitions(self) -> tuple[DataFrame, Read]:
         """Return what Spark deals out to tasks, and how a task gets rows of it."""
@@ -144,7 +148,7 @@ class FilesSource:
     def _shares(self) -> list[tuple[FilePart, ...]]:
         if self.spark is None:
             return deal_out(self.files, max(os.cpu_count() or 1, self.size_bytes // _SHARE_BYTES))
-        return deal_out(self.files, _TASKS_PER_CORE * _parallelism(self.spark))
+        return deal_out(self.files, max(_TASKS_PER_CORE * _parallelism(self.spark), self.size_bytes // _TASK_BYTES))
 
     def sample(self, columns: Sequence[str]) -> list[list[pa.RecordBatch]]:
         """Return some columns of the first rows of some tasks; of remote files, which are fetched whole, of one."""
