@@ -101,6 +101,7 @@ class Table:
         rare_attributes: float = 0.01,
         dead_letter: bool = False,
         shuffle: bool | None = None,
+        memory_budget: str | int = "256MiB",
         spark: SparkSession | None = None,
         on_split: Callable[[SplitMetadata], None] | None = None,
     ) -> IngestResult:
@@ -118,12 +119,15 @@ class Table:
 
         Each task writes a split for every tenant and window that it sees. Where that would make too many small files,
         by a sample of the rows, Spark gathers them by tenant and window first; `shuffle` decides otherwise, and
-        `plan_ingest` says why. `on_split` hears of each split that was written.
+        `plan_ingest` says why. A task holds rows up to `memory_budget`, and spills what is beyond as sorted runs.
+        `on_split` hears of each split that was written.
         """
         from windrow.ingest.settings import IngestSettings
         from windrow.ingest.shuffle import gathered
 
-        settings = IngestSettings(source, drop_late, future, most_dropped, dead_letter=dead_letter)
+        settings = IngestSettings(
+            source, drop_late, future, most_dropped, dead_letter=dead_letter, memory_budget=memory_budget
+        )
         run = settings.ingest(self.context, self.name)
         found = self._source(rows, file_format, spark, rare_attributes, set_aside=dead_letter)
         run.check(found.schema)

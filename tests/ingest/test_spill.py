@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import windrow
 from windrow.errors import InvalidInput
 from windrow.ingest.late import ArrivalRule
 from windrow.ingest.report import Counts
@@ -109,3 +110,12 @@ def test_batches_are_held_up_to_the_budget():
     counts = [([each.num_rows for each in held], last) for held, last in in_budget(rows, 40)]
     assert counts == [([2, 2], False), ([9], False), ([1], True)]
     assert list(in_budget([rows[2]], 40)) == []
+
+
+def test_the_budget_is_a_word_that_users_say(tmp_path):
+    with windrow.connect(str(tmp_path / "lake")) as lake:
+        table = lake.create_table("events", sort="host|timestamp+/V2", window="5m")
+        rows = pa.Table.from_batches([batch([(number, "a", "web", 1.0)], noted=False) for number in range(3)])
+        assert table.ingest(rows, memory_budget=1).splits == 1
+        with pytest.raises(InvalidInput, match="memory_budget: 'much' is not a size"):
+            table.ingest(rows, memory_budget="much")

@@ -55,6 +55,9 @@ _FORMATS = ("parquet", "csv", "json", "otlp")
     default=None,
     help="Let Spark gather rows by tenant and window before they are written.  [default: where it pays]",
 )
+@click.option(
+    "--memory-budget", default="256MiB", show_default=True, metavar="SIZE", help="Rows that a task holds at once."
+)
 @click.option("--dry-run", is_flag=True, help="Look at the files, write nothing.")
 @pass_invocation
 def ingest(

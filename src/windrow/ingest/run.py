@@ -17,6 +17,7 @@ from windrow.ingest.late import ArrivalRule
 from windrow.ingest.report import Counts, split_of, told_by
 from windrow.ingest.result import IngestResult, result_of, summary_of
 from windrow.ingest.sources import Source
+from windrow.ingest.spill import MEMORY_BUDGET
 from windrow.ingest.steps import check_rows, written_schema
 from windrow.ingest.task import WriteTask
 from windrow.metastore import Checkpoint, CommitKind, CommitRecord, CommitState, Metastore, TableColumn, TableRecord
@@ -62,6 +63,8 @@ class Ingest:
     """The batch of a stream that this is; its checkpoint moves with the commit, and it may be empty."""
     dead_letter: bool = False
     """Keep rows that are dropped in files of their own, and drop files of other types instead of refusing all."""
+    memory_budget: int = MEMORY_BUDGET
+    """Bytes of rows that a task holds before it spills."""
 
     def run(self, source: Source, on_split: Progress | None = None) -> IngestResult:
         """Write and publish the rows as one commit; nothing is visible before all of it is."""
@@ -156,6 +159,7 @@ class Ingest:
             columns=columns,
             store_options=self.store_options,
             dead_letter=self.dead_letter,
+            memory_budget=self.memory_budget,
         )
 
     def _check_counts(self, splits: Sequence[SplitMetadata], counts: Counts) -> None:

@@ -41,7 +41,7 @@ class Stream:
     """
 
     def using(self, *, checkpoint: str | None = None, **settings: Any) -> Stream:
-        """Return the stream with other settings: source, drop_late, future, most_dropped, dead_letter."""
+        """Return the stream with other settings: source, drop_late, future, most_dropped and so on."""
         return replace(self, settings=replace(self.settings, **settings), checkpoint=checkpoint or self.checkpoint)
 
     def write(self, rows: DataFrame, batch_id: int) -> None:
