@@ -44,7 +44,7 @@ class Input:
     """The end of the file; all of it when it is small."""
     footer: ParquetFooter
 
-    @property
+    @cached_property
     def rows(self) -> int:
         """How many rows the file has."""
         return int(self.footer.row_group_rows.sum())
