@@ -22,9 +22,9 @@ _PLOT = Path(__file__).parents[1] / "docs" / "compaction-convergence.svg"
 _POLICIES: dict[str, dict[str, Any]] = {
     "stable-log, factor 4": {"merge_factor": 4, "max_merge_factor": 5},
     "stable-log, factor 8": {"merge_factor": 8, "max_merge_factor": 10},
-    "stable-log, factor 10": {},
+    "stable-log, factor 10": {"merge_factor": 10, "max_merge_factor": 12},
     "stable-log, factor 16": {"merge_factor": 16, "max_merge_factor": 20},
-    "constant, factor 10": {"name": "constant-write-amplification"},
+    "constant, factor 10": {"name": "constant-write-amplification", "merge_factor": 10, "max_merge_factor": 12},
 }
 
 
@@ -80,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run the simulation."""
     asked = options(argv, __doc__)
     report = Report("convergence", ("sqlalchemy",))
-    names = asked.pick(["stable-log, factor 10"], ["stable-log, factor 10"], list(_POLICIES))
+    names = asked.pick(["stable-log, factor 16"], ["stable-log, factor 16"], list(_POLICIES))
     for name in names:
         add(report, name, *simulated(asked.pick(0.2, 2, 3), _POLICIES[name], asked.pick(120, 600, 600)))
     if asked.size is Size.FULL:

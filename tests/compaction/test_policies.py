@@ -54,7 +54,8 @@ def read_splits(text):
 
 def read_policy(text):
     name, *settings = text.split()
-    values = {key: int(value) for key, value in (each.split("=") for each in settings)}
+    values = {"merge_factor": 10, "max_merge_factor": 12}
+    values |= {key: int(value) for key, value in (each.split("=") for each in settings)}
     return ALL[name], Circumstances(NOW, 256 * MIB, PolicySettings(**values))
 
 

@@ -51,14 +51,14 @@ def test_an_empty_table_is_refused(empty_lake):
 
 
 def test_advice_names_what_sorting_does_not_save():
-    found = _advice(SETTINGS, 0.05, [fan_in(4, 2.0, 1.0), fan_in(10, 1.5, 0.8)], layouts())
+    found = _advice(SETTINGS, 0.05, [fan_in(4, 2.0, 1.0), fan_in(16, 1.5, 0.8)], layouts())
     assert [each.setting for each in found] == ["sort", "target_split_size"]
     assert "5%" in found[0].why
 
 
 def test_advice_is_what_the_experiments_found():
     found = _advice(SETTINGS, 0.5, [fan_in(4, 2.0, 1.0), fan_in(8, 1.5, 0.8), fan_in(16, 1.4, 1.4)], layouts())
-    assert found[0] == Advice("policy.merge_factor", 10, 8, "rows were written 1.50 times in 0.80 s, the least of all")
+    assert found[0] == Advice("policy.merge_factor", 16, 8, "rows were written 1.50 times in 0.80 s, the least of all")
     assert (found[1].setting, found[1].better) == ("target_split_size", 128 * 2**20)
 
 

@@ -75,7 +75,7 @@ def test_json_gives_the_same_settings_back(window, retention, tags, start):
         ({"sort": SORT, "policy": {"name": "fast"}}, "none of stable-log, constant-write-amplification"),
         ({"sort": SORT, "policy": {"merge_facto": 3}}, "did you mean policy.merge_factor"),
         ({"sort": SORT, "policy": {"merge_factor": 1}}, "policy.merge_factor.*at least 2"),
-        ({"sort": SORT, "policy": {"max_merge_factor": 3}}, "policy.max_merge_factor.*at least 10"),
+        ({"sort": SORT, "policy": {"max_merge_factor": 3}}, "policy.max_merge_factor.*at least 16"),
     ],
 )
 def test_what_cannot_be_is_refused(values, message):

@@ -30,9 +30,9 @@ class PolicySettings:
 
     name: str = "stable-log"
     """`stable-log` or `constant-write-amplification`."""
-    merge_factor: int = 10
+    merge_factor: int = 16
     """The fewest splits of a level that are worth a merge."""
-    max_merge_factor: int = 12
+    max_merge_factor: int = 20
     """The most splits in one merge."""
     max_merge_ops: int = 4
     """How often a row may be rewritten before its split counts as mature."""
