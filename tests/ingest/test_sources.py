@@ -104,6 +104,13 @@ class TestFiles:
         metrics.ingest(str(tmp_path / "*.parquet"))
         assert lake.sql("select count(region) as n, sum(value) as s from metrics").to_dict() == [{"n": 10, "s": 190.0}]
 
+    def test_times_of_96_bits_are_instants_as_spark_writes_them(self, lake, metrics, tmp_path):
+        pq.write_table(points(50), tmp_path / "spark.parquet", use_deprecated_int96_timestamps=True)
+        pq.write_table(points(50, start=50), tmp_path / "other.parquet")
+        assert metrics.ingest([str(tmp_path / "spark.parquet"), str(tmp_path / "other.parquet")]).rows == 100
+        (answer,) = lake.sql("select min(timestamp) as first, max(timestamp) as last from metrics").to_dict()
+        assert answer == {"first": START, "last": START + timedelta(seconds=30 * 99)}
+
     def test_a_conflict_between_files_names_the_file_and_both_types(self, metrics, tmp_path):
         pq.write_table(points(1), tmp_path / "a.parquet")
         pq.write_table(points(1).set_column(1, "host", pa.array([5])), tmp_path / "b.parquet")

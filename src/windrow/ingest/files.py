@@ -128,8 +128,8 @@ def schema_of(file: SourceFile) -> pa.Schema:
     """Return the columns of a file; of CSV and JSON, as its first block shows them."""
     with _named(file):
         if file.format is FileFormat.PARQUET:
-            with _opened(file) as source:
-                return pq.read_schema(source).remove_metadata()
+            with _opened(file) as source, _parquet(source) as parquet:
+                return _in_utc(parquet.schema_arrow, _instants(parquet)).remove_metadata()
         if file.format is FileFormat.OTLP:
             return point_schema(file.promoted)
         return next(iter(_batches(FilePart(file, file.size)))).schema
@@ -197,14 +197,33 @@ def _batches(part: FilePart, columns: Sequence[str] | None = None) -> Iterator[p
             schema = pq.read_schema(source)
             wanted = schema.names if columns is None else [name for name in columns if name in schema.names]
             texts = [each.name for each in schema if is_text(each.type)]
-            with pq.ParquetFile(source, read_dictionary=texts) as parquet:
-                yield from parquet.iter_batches(_BATCH_ROWS, row_groups=part.row_groups, columns=wanted)
+            with _parquet(source, texts) as parquet:
+                instants = _instants(parquet)
+                for batch in parquet.iter_batches(_BATCH_ROWS, row_groups=part.row_groups, columns=wanted):
+                    yield batch.cast(_in_utc(batch.schema, instants)) if instants else batch
         elif file.format is FileFormat.CSV:
             options = pyarrow.csv.ConvertOptions(column_types=dict(file.types), strings_can_be_null=True)
             yield from pyarrow.csv.open_csv(source, convert_options=options)
         else:
             known = pa.schema(list(file.types.items())) if file.types else None
             yield from pyarrow.json.open_json(source, parse_options=pyarrow.json.ParseOptions(explicit_schema=known))
+
+
+def _parquet(source: pa.NativeFile, texts: Sequence[str] = ()) -> pq.ParquetFile:
+    return pq.ParquetFile(source, read_dictionary=list(texts), coerce_int96_timestamp_unit="us")
+
+
+def _instants(parquet: pq.ParquetFile) -> frozenset[str]:
+    """Return the columns that are instants although Parquet does not say so: times of 96 bits, as Spark writes them."""
+    leaves = [parquet.schema.column(place) for place in range(len(parquet.schema))]
+    return frozenset(leaf.path for leaf in leaves if leaf.physical_type == "INT96" and "." not in leaf.path)
+
+
+def _in_utc(schema: pa.Schema, instants: frozenset[str]) -> pa.Schema:
+    return pa.schema(
+        [each.with_type(pa.timestamp("us", "UTC")) if each.name in instants else each for each in schema],
+        schema.metadata,
+    )
 
 
 def _points_of(file: SourceFile) -> PointTable:
