@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 
 import windrow
+import windrow.cache
 import windrow.errors
 import windrow.metastore
 import windrow.storage
@@ -44,7 +45,7 @@ def test_every_error_has_the_one_root():
 
 
 def test_every_public_name_is_there_and_has_a_docstring():
-    for room in (windrow, windrow.errors, windrow.metastore, windrow.storage, windrow.testing):
+    for room in (windrow, windrow.cache, windrow.errors, windrow.metastore, windrow.storage, windrow.testing):
         for name in room.__all__:
             thing = getattr(room, name)
             if inspect.isclass(thing) or inspect.isfunction(thing):

@@ -26,6 +26,8 @@ from windrow.scan.virtual import VirtualFile
 
 __all__ = ["Answer", "DuckDBEngine", "Relation"]
 
+_FILE_COLUMNS = frozenset({"filename", "file_row_number", "file_index"})
+"""What DuckDB tells of the files that it reads by itself."""
 _ATTEMPTS = 3
 """A query over files that are replaced while it runs is planned anew, but not for ever."""
 
@@ -100,7 +102,8 @@ class DuckDBEngine:
         named = {name: relation for name, relation in tables.items() if name.lower() in words}
         for attempt in range(1, _ATTEMPTS + 1):
             relations = {name: relation() for name, relation in named.items()}
-            relations |= {path: found for path in naming.files if (found := files(path)) is not None}
+            if not _FILE_COLUMNS & (naming.words or frozenset()):
+                relations |= {path: found for path in naming.files if (found := files(path)) is not None}
             try:
                 narrow = {name: relation.narrowed(naming) for name, relation in relations.items()}
                 return self._answer(query, naming, narrow, tables)

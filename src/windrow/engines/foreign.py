@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import unquote
+
 from windrow.engines.duckdb import Relation
 from windrow.errors import Damaged, Incompatible, NotFound
 from windrow.scan.files import open_sidecars
@@ -15,10 +17,13 @@ __all__ = ["foreign_relation"]
 def foreign_relation(files: ForeignFiles, pattern: str) -> Relation | None:
     """What a path, glob or address stands for; None leaves local files that are odd, or not there, to DuckDB.
 
-    The columns are those of the first file; others may lack some, or have them in a narrower type.
+    The columns are those of the first file; others may lack some, or have them in a narrower type. Folders that are
+    named like `key=value` are columns to DuckDB, so files in them are its own affair.
     """
     try:
         found = files.find(pattern)
+        if "://" not in pattern and any("=" in unquote(file.store.url) for file in found):
+            return None
         schema = arrow_schema(open_sidecars(files.context, found)[0])
     except (NotFound, Damaged, Incompatible):
         if "://" in pattern:

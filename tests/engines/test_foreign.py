@@ -1,0 +1,85 @@
+"""Parquet files that a query names by path: as DuckDB alone would read them, and less of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import windrow
+from windrow.cache import CacheKind, CacheSettings
+from windrow.errors import Damaged, InvalidInput, NotFound
+
+
+@pytest.fixture
+def lake(tmp_path):
+    with windrow.connect(tmp_path / "lake", cache=CacheSettings(folder=tmp_path / "cache")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def raw(tmp_path):
+    folder = tmp_path / "raw"
+    folder.mkdir()
+    for number in range(3):
+        columns = {"a": [number * 10, number * 10 + 1], "b": ["x", None]}
+        pq.write_table(pa.table(columns if number else {**columns, "c": [1.5, 2.5]}), folder / f"{number}.parquet")
+    return folder
+
+
+def ask(lake, query):
+    return [tuple(row.values()) for row in lake.sql(query).to_dict()]
+
+
+def test_a_glob_is_all_its_files_with_the_columns_of_the_first(lake, raw):
+    assert ask(lake, f"select count(*), sum(a), count(b), sum(c) from '{raw}/*.parquet'") == [(6, 63, 3, 4.0)]
+    assert ask(lake, f"select a from '{raw}/*.parquet' where a > 10 order by a") == [(11,), (20,), (21,)]
+
+
+def test_files_stand_beside_each_other_and_beside_tables(lake, raw):
+    query = f"select l.a, r.c from '{raw}/1.parquet' l left join '{raw}/0.parquet' r on l.a = r.a + 10 order by 1"
+    assert ask(lake, query) == [(10, 1.5), (11, 2.5)]
+
+
+def test_what_is_known_of_a_file_is_kept_until_it_changes(lake, raw):
+    path = raw / "0.parquet"
+    for _ in range(2):
+        assert ask(lake, f"select sum(a) from '{path}'") == [(1,)]
+    assert lake.context.cache.memory.metrics.counts(CacheKind.SIDECAR).misses == 1
+    pq.write_table(pa.table({"a": [7, 8]}), path)
+    assert ask(lake, f"select sum(a) from '{path}'") == [(15,)]
+
+
+def test_folders_that_are_columns_and_names_of_files_are_duckdbs_own(lake, raw):
+    (raw / "day=3").mkdir()
+    (raw / "0.parquet").rename(raw / "day=3" / "0.parquet")
+    assert ask(lake, f"select day, sum(a) from '{raw}/day=*/*.parquet' group by day") == [(3, 1)]
+    found = ask(lake, f"select distinct filename from '{raw}/1.parquet'")
+    assert [Path(name).name for (name,) in found] == ["1.parquet"]
+
+
+def test_a_local_file_that_is_not_there_or_none_is_refused(lake, tmp_path):
+    with pytest.raises(InvalidInput, match="nothing.parquet"):
+        lake.sql(f"select * from '{tmp_path}/nothing.parquet'")
+    (tmp_path / "bad.parquet").write_bytes(b"something else that is no Parquet file")
+    with pytest.raises(InvalidInput, match="bad.parquet"):
+        lake.sql(f"select * from '{tmp_path}/bad.parquet'")
+
+
+def test_a_remote_file_that_is_not_there_or_none_is_refused(lake):
+    from windrow.testing import RangeServer
+
+    with RangeServer() as server:
+        server.objects["/bad.parquet"] = b"something else that is no Parquet file"
+        with pytest.raises(NotFound, match="nothing.parquet"):
+            lake.sql(f"select * from '{server.url}/nothing.parquet'")
+        with pytest.raises(Damaged, match="bad.parquet"):
+            lake.sql(f"select * from '{server.url}/bad.parquet'")
+
+
+def test_a_lake_without_a_cache_keeps_nothing(tmp_path, raw):
+    with windrow.connect(tmp_path / "lake", cache=None) as lake:
+        assert (lake.context.cache, lake.context.parsed) == (None, None)
+        assert ask(lake, f"select sum(a) from '{raw}/*.parquet'") == [(63,)]
