@@ -21,6 +21,7 @@ __all__ = [
     "DeadLetterRow",
     "Inspect",
     "MergeRow",
+    "QuarantineRow",
     "RunRow",
     "SourceRow",
     "SplitRow",
@@ -102,6 +103,15 @@ class MergeRow:
     why: str
     run: str
     commit_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantineRow:
+    """A split that is kept away from merging; queries read it as before."""
+
+    split_id: str
+    since: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +255,13 @@ class Inspect:
         commits = self.metastore.commits(self.table_id)
         merges = (each for each in commits if each.kind is CommitKind.COMPACT and each.published_at is not None)
         return Rows(MergeRow, tuple(map(_merge_row, islice(merges, limit))))
+
+    def quarantine(self) -> Rows[QuarantineRow]:
+        """Return the splits that are kept away from merging, with the reasons."""
+        kept = self.metastore.quarantined(self.table_id)
+        return Rows(
+            QuarantineRow, tuple(QuarantineRow(each.split_id, iso_time(each.since), each.reason) for each in kept)
+        )
 
     def runs(self, limit: int | None = None) -> Rows[RunRow]:
         """Return the runs of compaction, newest first."""

@@ -86,6 +86,8 @@ def test_failures_are_told_and_end_with_a_code_of_their_own(call, many, here):
     assert answer.code == 5
     assert "quarantine" in answer.out
     assert gone["split_id"] in answer.out
+    (kept_away,) = call("inspect", "quarantine", many, "--json").json
+    assert (kept_away["split_id"], gone["key"] in kept_away["reason"]) == (gone["split_id"], True)
     assert call("compact", many, "--json").json["done"] == 1
     # Still gone, so it is found out again.
     assert call("compact", many, "--pardon", "--json").json["failed"] == 1

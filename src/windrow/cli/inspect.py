@@ -78,6 +78,16 @@ def merges(invocation: Invocation, table: str, limit: int | None) -> None:
 @_table
 @_limit
 @pass_invocation
+def quarantine(invocation: Invocation, table: str, limit: int | None) -> None:
+    """List the splits of TABLE that compaction keeps away from, with the reasons; queries read them as before."""
+    rows = _read(invocation, table, None, lambda views: views.quarantine())
+    _answer(invocation, rows[:limit], ["split_id", "since", "reason"])
+
+
+@inspect.command()
+@_table
+@_limit
+@pass_invocation
 def runs(invocation: Invocation, table: str, limit: int | None) -> None:
     """List the runs of compaction on TABLE, newest first."""
     rows = _read(invocation, table, None, lambda views: views.runs(limit))
