@@ -1,13 +1,15 @@
 """The migrations make what `schema` says, on both databases."""
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import create_engine, inspect
+from sqlalchemy import create_engine, insert, inspect, make_url
 
 from windrow.metastore import SqlMetastore
-from windrow.metastore.migrate import known_revisions
-from windrow.metastore.schema import metadata
+from windrow.metastore.migrate import _config, known_revisions
+from windrow.metastore.schema import metadata, tables
+from windrow.testing.metastore_cases.samples import SETTINGS, TABLE, add
 
 
 @pytest.fixture
@@ -57,10 +59,15 @@ def test_the_migrations_end_at_the_newest_revision(migrated):
     assert revision == known_revisions()[-1]
 
 
-def test_nothing_is_missing_and_nothing_is_too_much(migrated):
+def differences(engine):
+    """What the database has and `schema` does not say, or the other way round."""
     options = {"compare_type": True, "compare_server_default": True, "version_table": "windrow_migrations"}
-    with migrated.connect() as connection:
-        assert compare_metadata(MigrationContext.configure(connection, opts=options), metadata) == []
+    with engine.connect() as connection:
+        return compare_metadata(MigrationContext.configure(connection, opts=options), metadata)
+
+
+def test_nothing_is_missing_and_nothing_is_too_much(migrated):
+    assert differences(migrated) == []
 
 
 def test_names_collations_keys_and_indexes_agree(migrated, request):
@@ -72,3 +79,19 @@ def test_names_collations_keys_and_indexes_agree(migrated, request):
 def test_ids_are_compared_bytewise_on_postgresql(migrated):
     columns = {column["name"]: column["type"] for column in inspect(migrated).get_columns("windrow_splits")}
     assert columns["split_id"].collation == ("C" if migrated.dialect.name == "postgresql" else None)
+
+
+@pytest.mark.parametrize("revision", known_revisions()[:-1])
+def test_an_older_metastore_is_brought_up_and_keeps_what_it_holds(empty_url, revision):
+    url = make_url(empty_url)
+    engine = create_engine(url if url.get_backend_name() == "sqlite" else url.set(drivername="postgresql+psycopg"))
+    with engine.begin() as connection:
+        command.upgrade(_config(connection, "windrow_migrations"), revision)
+        row = {"table_id": TABLE, "name": "metrics", "settings": SETTINGS.to_json(), "created_at": 1, "version": 0}
+        connection.execute(insert(tables).values(oldest_version=0, schema_epoch=0, **row))
+    engine.dispose()
+    with SqlMetastore(empty_url) as metastore:
+        assert [table.name for table in metastore.tables()] == ["metrics"]
+        add(metastore, "c1")
+        assert [group.splits for group in metastore.groups(TABLE)] == [1]
+        assert differences(metastore.database.engine) == []
