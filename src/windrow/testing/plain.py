@@ -25,6 +25,13 @@ class PlainStore:
         self._lock = threading.Lock()
         self._writes = 0
 
+    def copy(self, clock: Callable[[], int]) -> PlainStore:
+        """Return a store with the same objects, which goes its own way from here."""
+        other = PlainStore(clock)
+        with self._lock:
+            other._objects, other._writes = dict(self._objects), self._writes
+        return other
+
     @property
     def url(self) -> str:
         """A name for messages."""

@@ -6,7 +6,7 @@ stores and metastores that fail on plan, and compare what it holds with what it 
 
 from __future__ import annotations
 
-import itertools
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
@@ -17,16 +17,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windrow.context import Context
+from windrow.errors import InvalidInput
 from windrow.lake import Lake
 from windrow.metastore import CommitKind, Metastore
 from windrow.mirror.metastore import MirroredMetastore
 from windrow.model.split import SplitMetadata
-from windrow.storage import Store, address_of
+from windrow.storage import Store, address_of, reach
 from windrow.table import Table
 from windrow.testing.metastore_cases.samples import FakeClock
 from windrow.testing.plain import PlainStore
 
-__all__ = ["NOON", "World", "compact", "points", "rows_of", "visible"]
+__all__ = ["NOON", "Row", "World", "compact", "points", "rows_of", "visible"]
 
 NOON = datetime(2023, 11, 14, 12, tzinfo=UTC)
 """A noon some hours before the clock of a new world begins."""
@@ -40,13 +41,31 @@ class World:
     def __init__(self, folder: Path, *, store: Store | None = None) -> None:
         self.clock = FakeClock()
         self.store: Store = store if store is not None else PlainStore(self.clock)
+        self.folder = folder
         self.url = f"sqlite:///{folder}/windrow.db"
-        self._ids = itertools.count()
+        self._given = 0
         self._held: list[Store] = []
+
+    def copy(self, folder: Path) -> World:
+        """Return a world that is the same and goes its own way from here; nothing may be open in this one."""
+        if not isinstance(self.store, PlainStore):
+            raise InvalidInput("only a world on a plain store can be copied; begin one without a store of your own")
+        other = World(folder)
+        other.clock.now, other._given = self.clock.now, self._given
+        other.store = self.store.copy(other.clock)
+        for file in self.folder.glob("windrow.db*"):
+            shutil.copy(file, folder)
+        return other
+
+    def lose_metastore(self) -> None:
+        """Delete the database."""
+        for file in self.folder.glob("windrow.db*"):
+            file.unlink()
 
     def new_id(self) -> str:
         """Return an id that was never given."""
-        return f"id{next(self._ids)}"
+        self._given += 1
+        return f"id{self._given}"
 
     def open(
         self,
@@ -66,7 +85,11 @@ class World:
 
     def read(self, splits: Iterable[SplitMetadata]) -> Counter[Row]:
         """Return the rows of splits as their files have them, read by pyarrow alone."""
-        return rows_of(pq.read_table(pa.BufferReader(self.store.get(split.key))) for split in splits)
+        return rows_of(pq.read_table(pa.BufferReader(self._content(split.key))) for split in splits)
+
+    def _content(self, key: str) -> bytes:
+        store, name = reach(self.store, key)
+        return store.get(name)
 
     def rows(self, table: Table) -> Counter[Row]:
         """Return the rows that are visible in a table."""

@@ -109,7 +109,7 @@ class GarbageCollection:
         metastore, store = self.context.metastore, self.context.store
         delete = _Deleting(self.context, self.threads, pace or Pace(), on_delete or _nobody, sweep)
         # The store's clock is read before anything is judged: whatever is written from now on is younger than that.
-        before = store_time(store, self.name, self.context.new_id()) - timedelta(seconds=seconds)
+        before = store_time(store, self.name) - timedelta(seconds=seconds)
         ended = metastore.end_expired(table.table_id)
         shown = self._shown_to_others(table, sweep)
         oldest = metastore.drop_versions(table.table_id, grace=seconds, upto=shown)

@@ -1,0 +1,158 @@
+"""Whichever operation fails, and however: nothing is lost, nothing is doubled, no live file is deleted."""
+
+from __future__ import annotations
+
+import pytest
+
+from windrow.errors import NotFound
+from windrow.testing.fault_loop import Scenario, every_fault
+from windrow.testing.worlds import NOON, compact, points, rows_of, visible
+
+STRIDE = 60
+"""Of a database's operations, in this suite's small size, every so many-th fails."""
+
+
+def prepare(world):
+    """Three splits of a window, one of the overflow, one that is too old, and a failed run's files."""
+    world.clock.now = int(NOON.timestamp() * 1e6)
+    with world.open() as lake:
+        table = lake.create_table("events", sort="host|timestamp/V2", window="15m")
+        table.ingest(points(-600))
+        for minute in (1, 2, 3):
+            table.ingest(points(minute))
+        table.ingest(points(None))
+        compact(table, [split for split in visible(table) if split.window.start >= NOON.timestamp()][:2])
+
+
+def rows_now(world, lake):
+    return world.rows(lake.table("events"))
+
+
+def expected(*minutes):
+    return rows_of(points(minute) for minute in minutes)
+
+
+def sound(lake):
+    result = lake.table("events").upkeep.check(data=True)
+    assert [each for each in result.findings if each.kind != "mirror"] == []
+
+
+def one_of(*choices):
+    """The table holds one of these sets of rows, and is whole."""
+
+    def check(world, lake):
+        assert rows_now(world, lake) in [expected(*minutes) for minutes in choices]
+        sound(lake)
+
+    return check
+
+
+def exactly(*minutes):
+    """The table holds these rows, its mirror has caught up, and garbage collection leaves all of it."""
+
+    def check(world, lake):
+        assert rows_now(world, lake) == expected(*minutes)
+        world.clock.advance(1)
+        lake.table("events").upkeep.gc.run(grace=0)
+        assert rows_now(world, lake) == expected(*minutes)
+        result = lake.table("events").upkeep.check(data=True)
+        assert result.sound, result.findings
+        kept = {key for split in visible(lake.table("events")) for key in (split.key, split.sidecar.key)}
+        assert {key for key in world.stored() if "_delta_log" not in key} == kept | {"events/_clock"}
+
+    return check
+
+
+BEFORE = (-600, 1, 2, 3, None)
+
+
+def ingest(lake):
+    """A batch of a stream, so that doing it twice is doing it once."""
+    from windrow.ingest.batch import StreamBatch
+    from windrow.ingest.settings import IngestSettings
+    from windrow.ingest.sources import source_of
+
+    IngestSettings().ingest(lake.context, "events", StreamBatch("q", 0)).run(source_of(points(4)))
+
+
+def merge(lake):
+    table = lake.table("events")
+    window = [split for split in visible(table) if split.window.start >= NOON.timestamp()]
+    if len(window) > 1:
+        compact(table, window)
+
+
+def expire(lake):
+    lake.table("events").upkeep.expire.run(retention="2h")
+
+
+def collect(lake):
+    lake.table("events").upkeep.gc.run(grace=0)
+
+
+def mirror(lake):
+    from windrow.mirror.follow import Mirror
+
+    Mirror(lake.context.metastore, lake.context.store).follow(lake.table("events").record)
+
+
+def unmirrored(world):
+    """A table whose mirror is six versions behind."""
+    prepare(world)
+    for key in [key for key in world.stored() if "_delta_log" in key]:
+        world.store.delete(key)
+
+
+def repair(lake):
+    lake.table("events").upkeep.check(repair=True)
+
+
+def without_sidecars(world):
+    prepare(world)
+    for key in [key for key in world.stored() if key.endswith(".pm")][:2]:
+        world.store.delete(key)
+
+
+def rebuild(lake):
+    if not list(lake.tables()):
+        lake.rebuild_table("events")
+
+
+def without_metastore(world):
+    prepare(world)
+    world.lose_metastore()
+
+
+def nothing_or_all(world, lake):
+    if list(lake.tables()):
+        one_of(BEFORE)(world, lake)
+    else:
+        with pytest.raises(NotFound):
+            lake.table("events")
+
+
+def rows_only(*minutes):
+    def check(world, lake):
+        assert rows_now(world, lake) == expected(*minutes)
+
+    return check
+
+
+SCENARIOS = [
+    Scenario("ingest", prepare, ingest, one_of(BEFORE, (*BEFORE, 4)), exactly(*BEFORE, 4)),
+    Scenario("compact", prepare, merge, one_of(BEFORE), exactly(*BEFORE)),
+    Scenario("expire", prepare, expire, one_of(BEFORE, BEFORE[1:]), exactly(*BEFORE[1:])),
+    Scenario("gc", prepare, collect, one_of(BEFORE), exactly(*BEFORE)),
+    Scenario("mirror", unmirrored, mirror, one_of(BEFORE), exactly(*BEFORE)),
+    Scenario("repair", without_sidecars, repair, rows_only(*BEFORE), exactly(*BEFORE)),
+    Scenario("rebuild", without_metastore, rebuild, nothing_or_all, exactly(*BEFORE)),
+]
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: each.name)
+@pytest.mark.parametrize("stride", [STRIDE, pytest.param(1, marks=pytest.mark.long)], ids=["some", "all"])
+def test_every_fault_leaves_the_table_whole(tmp_path, scenario, stride, record_property):
+    faults = every_fault(scenario, tmp_path, stride=stride)
+    record_property("faults", faults)
+    print(f"{scenario.name}: {faults} faults")
+    assert faults > 10

@@ -1,0 +1,33 @@
+"""Any sequence of things that can be done to a table keeps its rows."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from windrow.testing.table_machine import TableMachine
+
+
+def run(folder, examples, steps):
+    class Machine(TableMachine):
+        pass
+
+    Machine.folder = folder
+    patient = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+    run_state_machine_as_test(
+        Machine, settings=settings(max_examples=examples, stateful_step_count=steps, database=None, **patient)
+    )
+
+
+def test_any_sequence_keeps_the_rows(tmp_path):
+    run(tmp_path, 15, 30)
+
+
+@pytest.mark.long
+def test_very_many_sequences_keep_the_rows(tmp_path):
+    """A step takes some 30 ms of a processor: WINDROW_MACHINE=10000x100 is a matter of hours."""
+    examples, steps = os.environ.get("WINDROW_MACHINE", "200x50").split("x")
+    run(tmp_path, int(examples), int(steps))
