@@ -267,16 +267,17 @@ def _load_kernels() -> None:
         windrow_way(Path(folder), write_set(few, Path(folder)), Path(out))()
 
 
-def child(engine: str, folder: str, plan: str) -> None:
+def child(engine: str, folder: str, plan: str, *, warm: bool) -> None:
     """One merge in a process of its own: what all of it cost, and how far memory rose beyond the imports.
 
-    A peer does not pay for the import of this module, which it would not need.
+    A peer does not pay for the import of this module, which it would not need. What a cold process costs and what
+    memory a warm one takes are asked of two processes.
     """
     imported = 0 if engine == "windrow" else time.process_time()
     windows = [[SplitMetadata.from_dict(split) for split in splits] for splits in json.loads(Path(plan).read_text())]
     with tempfile.TemporaryDirectory() as out:
         way = WAYS[engine](Path(folder), windows, Path(out))
-        if engine == "windrow":
+        if engine == "windrow" and warm:
             _load_kernels()
         before = reset_peak_rss()
         way()
@@ -284,7 +285,13 @@ def child(engine: str, folder: str, plan: str) -> None:
 
 
 def _alone(engine: str, folder: Path, plan: Path) -> dict[str, float]:
-    code = f"from benchmarks.merge import child; child({engine!r}, {str(folder)!r}, {str(plan)!r})"
+    """The CPU of a cold process, and the memory of a warm one."""
+    cold, warm = (_in_process(engine, folder, plan, warm=warm) for warm in (False, True))
+    return {"cpu": cold["cpu"], "rss": warm["rss"]}
+
+
+def _in_process(engine: str, folder: Path, plan: Path, *, warm: bool) -> dict[str, float]:
+    code = f"from benchmarks.merge import child; child({engine!r}, {str(folder)!r}, {str(plan)!r}, warm={warm})"
     environment = {**os.environ, "POLARS_MAX_THREADS": str(THREADS)}
     done = subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE, text=True, env=environment)
     found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
