@@ -22,8 +22,10 @@ __all__ = ["MemoryCache"]
 _SMALL_SHARE = 10
 """The small queue may hold one part in so many of the budget before the large one has to give room."""
 _MOST_TOUCHES = 15
-_GHOSTS = 10
+_GHOSTS = 3
 """For each value that is kept, so many that were dropped are remembered."""
+_AGES = 10
+"""Numbers of touches are halved after so many loads for each value that is kept."""
 _FEW = 100
 _ENTRY_BYTES = 300
 """What an entry takes besides its value: its key, and its places in a dictionary and a queue."""
@@ -74,8 +76,8 @@ class MemoryCache(Generic[Value]):
         self._flights: dict[CacheKey, _Flight[Value]] = {}
         self._small: OrderedDict[CacheKey, None] = OrderedDict()
         self._large: OrderedDict[CacheKey, None] = OrderedDict()
-        # Keys that were dropped lately, with how often they were asked for.
-        self._ghosts: OrderedDict[CacheKey, int] = OrderedDict()
+        # Hashes of keys that were dropped lately, with how often they were asked for; two keys may share one.
+        self._ghosts: OrderedDict[int, int] = OrderedDict()
         self._weight = self._small_weight = self._since_aged = 0
 
     @property
@@ -162,7 +164,7 @@ class MemoryCache(Generic[Value]):
     def _insert(self, key: CacheKey, value: Value, weight: int) -> None:
         if weight > self.budget or key in self._entries:
             return
-        self._entries[key] = _Entry(value, weight, self._ghosts.pop(key, 0) + 1)
+        self._entries[key] = _Entry(value, weight, self._ghosts.pop(hash(key), 0) + 1)
         self._weight += weight
         self._small_weight += weight
         self._small[key] = None
@@ -195,22 +197,22 @@ class MemoryCache(Generic[Value]):
         self._large[key] = None
 
     def _evict(self, key: CacheKey) -> None:
-        self._ghosts[key] = self._entries[key].touches
+        self._ghosts[hash(key)] = self._entries[key].touches
         self._drop(key)
         self.metrics.add(key.kind, "evictions")
 
     def _age(self) -> None:
         """Forget the oldest of what was dropped, and now and then half of how often anything was asked for."""
-        most = _GHOSTS * (len(self._entries) + _FEW)
-        while len(self._ghosts) > most:
+        count = len(self._entries) + _FEW
+        while len(self._ghosts) > _GHOSTS * count:
             self._ghosts.popitem(last=False)
         self._since_aged += 1
-        if self._since_aged > most:
+        if self._since_aged > _AGES * count:
             self._since_aged = 0
             for entry in self._entries.values():
                 entry.touches //= 2
-            for key in self._ghosts:
-                self._ghosts[key] //= 2
+            for ghost in self._ghosts:
+                self._ghosts[ghost] //= 2
 
     def _drop(self, key: CacheKey) -> None:
         entry = self._entries.pop(key, None)

@@ -28,7 +28,7 @@ from windrow.storage import (
 
 __all__ = ["DataFile", "build_for", "open_sidecars", "split_file"]
 
-_OBJECT_BYTES, _COLUMN_BYTES = 12_000, 360
+_OBJECT_BYTES, _COLUMN_BYTES = 12_000, 850
 """What a parsed sidecar takes besides its bytes: objects, arrays and sections, and the schema of each column."""
 _PARALLEL = 16
 
