@@ -51,7 +51,7 @@ select sum(extendedprice * discount) from {source} where shipdate >= date '199{y
 
 
 def lineitem(path: Path, rows: int) -> None:
-    """Write the columns of TPC-H's lineitem that Q1 and Q6 read, with its distributions."""
+    """Write columns like those of TPC-H's lineitem that Q1 and Q6 read, with uniform values."""
     random = np.random.default_rng(7)
     days = np.datetime64("1992-01-02") + random.integers(0, 2526, rows).astype("timedelta64[D]")
     quantity = random.integers(1, 51, rows).astype(float)
