@@ -11,13 +11,13 @@ import pytest
 import windrow
 from windrow.compaction import run as run_module
 from windrow.compaction.execution import in_process, packed
-from windrow.compaction.leases import Leases
 from windrow.compaction.planner import Planner
 from windrow.compaction.result import Outcome
 from windrow.compaction.task import Job
 from windrow.errors import MetastoreError
 from windrow.metastore import CommitKind, CommitState, RunState, SqlMetastore
 from windrow.model.window import Window
+from windrow.runners.leases import Leases
 from windrow.testing import Fault, FaultKind, FaultyStore
 
 from .conftest import POINTS_SORT, answers, points, rows_of

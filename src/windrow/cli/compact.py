@@ -14,13 +14,12 @@ import click
 from windrow.cli.exit_codes import ExitCode
 from windrow.cli.invocation import Invocation
 from windrow.cli.options import Command, pass_invocation
-from windrow.cli.progress import merging, waiting
+from windrow.cli.progress import merging
+from windrow.cli.sparks import sparks
 from windrow.cli.text import fields
 from windrow.cli.text import table as text_table
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from windrow.compaction.noun import Compact
     from windrow.compaction.plan import CompactionPlan
     from windrow.compaction.result import CompactionResult
@@ -114,7 +113,7 @@ def _run(invocation: Invocation, noun: Compact, window: str | None, how: dict[st
     _pardon(noun, how)
     plan = noun.plan(window=window)
     with (
-        _session(invocation, how["runner"], plan.forecast.bytes_read) as spark,
+        sparks(invocation, wanted=_wants_spark(how["runner"], plan.forecast.bytes_read)) as spark,
         _stopping(invocation) as cancelled,
         merging(f"compacting {noun.name}", plan.merges) as advance,
     ):
@@ -136,7 +135,7 @@ def _watch(invocation: Invocation, noun: Compact, window: str | None, every: flo
     """Runs are told as they end; programs get one answer, the sum of all of them."""
     _pardon(noun, how)
     done: list[dict[str, Any]] = []
-    with _session(invocation, how["runner"], 0) as spark, _stopping(invocation) as cancelled:
+    with sparks(invocation, wanted=_wants_spark(how["runner"], 0)) as spark, _stopping(invocation) as cancelled:
         for result in noun.watch(every=every, window=window, spark=spark, cancelled=cancelled, **_bounds(how)):
             done.append(_plain(result))
             invocation.output.tell(_result_text(result))
@@ -189,17 +188,6 @@ def _stopping(invocation: Invocation) -> Iterator[threading.Event]:
         signal.signal(signal.SIGINT, before)
 
 
-@contextmanager
-def _session(invocation: Invocation, runner: str, size: int) -> Iterator[SparkSession | None]:
-    """Start Spark when it is asked for, or when there is enough to do."""
-    if runner == "local" or (runner == "auto" and size < _WORTH_SPARK):
-        yield None
-        return
-    from windrow.runners.session import spark_session
-
-    with waiting("starting Spark"):
-        session = spark_session(invocation.config.spark_master, options=invocation.config.spark_options)
-    try:
-        yield session
-    finally:
-        session.stop()
+def _wants_spark(runner: str, size: int) -> bool:
+    """Whether Spark is asked for, or there is enough to do for it."""
+    return runner == "spark" or (runner == "auto" and size >= _WORTH_SPARK)

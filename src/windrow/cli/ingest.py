@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from windrow.cli.invocation import Invocation
 from windrow.cli.options import Command, pass_invocation
-from windrow.cli.progress import ticking, waiting
+from windrow.cli.progress import ticking
+from windrow.cli.sparks import sparks
 from windrow.cli.text import fields
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 __all__ = ["ingest"]
 
@@ -86,7 +82,10 @@ def ingest(
                 {"dry_run": True, **plan.to_dict()}, lambda: f"would ingest\n\n{fields(plan.to_dict())}"
             )
             return
-        with _session(invocation, runner, plan.size_bytes or 0) as spark, ticking(f"ingesting into {table}") as advance:
+        with (
+            sparks(invocation, wanted=_wants_spark(runner, plan.size_bytes or 0)) as spark,
+            ticking(f"ingesting into {table}") as advance,
+        ):
             result = opened.ingest(
                 list(sources),
                 spark=spark,
@@ -97,17 +96,6 @@ def ingest(
     invocation.output.answer(result.to_dict(), lambda: f"ingested\n\n{fields(result.to_dict())}")
 
 
-@contextmanager
-def _session(invocation: Invocation, runner: str, size: int) -> Iterator[SparkSession | None]:
-    """Start Spark when it is asked for, or when there is enough to do."""
-    if runner == "local" or (runner == "auto" and size < _WORTH_SPARK):
-        yield None
-        return
-    from windrow.runners.session import spark_session
-
-    with waiting("starting Spark"):
-        session = spark_session(invocation.config.spark_master, options=invocation.config.spark_options)
-    try:
-        yield session
-    finally:
-        session.stop()
+def _wants_spark(runner: str, size: int) -> bool:
+    """Whether Spark is asked for, or there is enough to do for it."""
+    return runner == "spark" or (runner == "auto" and size >= _WORTH_SPARK)

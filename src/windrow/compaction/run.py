@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from windrow.compaction.execution import Execute
-from windrow.compaction.leases import Leases
 from windrow.compaction.planner import PlannedMerge
 from windrow.compaction.publish import Publisher
 from windrow.compaction.result import CompactionResult, MergeOutcome, Tally
@@ -18,6 +17,7 @@ from windrow.compaction.task import MergeTask
 from windrow.compaction.wave import Wave
 from windrow.errors import WindrowError
 from windrow.metastore import Metastore, RunRecord, RunState, TableRecord
+from windrow.runners.leases import Leases
 
 __all__ = ["Compaction"]
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from windrow.compaction.execution import Execute
-from windrow.compaction.leases import Leases
 from windrow.compaction.planner import PlannedMerge
 from windrow.compaction.publish import Publisher
 from windrow.compaction.report import MergeReport
@@ -16,6 +15,7 @@ from windrow.compaction.result import MergeOutcome, Outcome
 from windrow.compaction.task import Job, MergeTask
 from windrow.errors import WindrowError
 from windrow.metastore import CommitKind
+from windrow.runners.leases import Leases
 
 __all__ = ["Wave"]
 

@@ -23,7 +23,7 @@ from windrow.ingest.steps import check_rows
 from windrow.metastore import Checkpoint, CommitKind, Metastore, Published, TableRecord
 from windrow.model.scope import DEFAULT_SOURCE, CompactionScope
 from windrow.model.split import SidecarLocation, SplitMetadata, sidecar_key
-from windrow.runners.heartbeat import Heartbeat
+from windrow.runners.leases import held
 from windrow.runners.local import run_locally
 from windrow.storage import Store, is_foreign, reach_foreign, url_of
 
@@ -119,7 +119,7 @@ class Register:
         columns = pa.schema(list(found.types.items()))
         self.metastore.reserve_columns(self.table.table_id, columns)
         attempt = self._open(CommitKind.REGISTER)
-        with self._given_up_on_error(attempt), Heartbeat(self.metastore, self.commit_id, attempt, self.lease):
+        with self._given_up_on_error(attempt), held(self.metastore, self.commit_id, attempt, self.lease):
             self.metastore.reserve_columns(self.table.table_id, columns)
             splits = self._describe(found.files, attempt, on_file)
             published = self._publish(splits, attempt, list(found.types), passed)

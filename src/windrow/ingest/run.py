@@ -24,7 +24,7 @@ from windrow.metastore import Checkpoint, CommitKind, CommitRecord, CommitState,
 from windrow.model.invariants import require
 from windrow.model.scope import DEFAULT_SOURCE
 from windrow.model.split import SplitMetadata
-from windrow.runners.heartbeat import Heartbeat
+from windrow.runners.leases import held
 from windrow.runners.task_errors import errors_of_tasks
 
 __all__ = ["Ingest", "Opened"]
@@ -73,7 +73,7 @@ class Ingest:
             return result_of(self.table.name, opened.commit, opened.commit.summary, replayed=True)
         attempt = opened.commit.attempt
         try:
-            with Heartbeat(self.metastore, self.commit_id, attempt, self.lease), errors_of_tasks():
+            with held(self.metastore, self.commit_id, attempt, self.lease), errors_of_tasks():
                 reports = source.run(opened.task.report, None if on_split is None else _telling(on_split))
         except BaseException:
             self.give_up(attempt)

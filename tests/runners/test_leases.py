@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from windrow.errors import LeaseExpired, MetastoreError
-from windrow.runners.heartbeat import Heartbeat
+from windrow.runners.leases import held
 
 
 class Beats:
@@ -15,13 +15,15 @@ class Beats:
 
     def __init__(self, failures=()):
         self.failures = list(failures)
-        self.calls = 0
+        self.named = []
+        self.first = threading.Event()
         self.third = threading.Event()
 
     def heartbeat(self, commit_id, *, attempt, lease):
-        self.calls += 1
-        if self.calls == 3:
+        self.named.append(commit_id)
+        if len(self.named) >= 3:
             self.third.set()
+        self.first.set()
         if self.failures and (failure := self.failures.pop(0)) is not None:
             raise failure
 
@@ -29,13 +31,22 @@ class Beats:
 @pytest.mark.parametrize("failures", [[], [MetastoreError("gone"), MetastoreError("gone")]])
 def test_it_beats_on_while_the_block_runs_even_when_a_beat_fails(failures):
     beats = Beats(failures)
-    with Heartbeat(beats, "c1", 1, lease=0.03):
+    with held(beats, "c1", 1, lease=0.03):
         assert beats.third.wait(timeout=10)
 
 
-def test_it_stops_when_the_lease_is_lost_and_when_the_block_ends():
+def test_a_lease_that_is_lost_is_let_go_and_the_others_are_kept():
     beats = Beats([LeaseExpired("too late")])
-    with Heartbeat(beats, "c1", 1, lease=0.03) as heartbeat:
-        heartbeat._thread.join(timeout=10)
-        assert not heartbeat._thread.is_alive()
-    assert beats.calls == 1
+    with held(beats, "c1", 1, lease=0.03) as leases:
+        assert beats.first.wait(timeout=10)
+        leases.hold("c2", 1)
+        assert beats.third.wait(timeout=10)
+    assert beats.named[0] == "c1"
+    assert set(beats.named[1:]) == {"c2"}
+
+
+def test_it_ends_with_the_block():
+    beats = Beats()
+    with held(beats, "c1", 1, lease=0.03) as leases:
+        assert beats.first.wait(timeout=10)
+    assert not leases._thread.is_alive()

@@ -1,16 +1,18 @@
-"""Keeps the leases of many commits alive while their merges run."""
+"""Keeps the leases of commits alive while their work runs."""
 
 from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
 from windrow.errors import LeaseExpired, WindrowError
 from windrow.metastore import Metastore
 
-__all__ = ["Leases"]
+__all__ = ["Leases", "held"]
 
 _log = logging.getLogger(__name__)
 _BEATS_PER_LEASE = 3
@@ -28,7 +30,7 @@ class Leases:
         self._held: dict[str, int] = {}
         self._lock = threading.Lock()
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._beat, name="leases of merges", daemon=True)
+        self._thread = threading.Thread(target=self._beat, name="leases of commits", daemon=True)
 
     def hold(self, commit_id: str, attempt: int) -> None:
         """Keep the lease of an attempt alive from now on."""
@@ -64,3 +66,11 @@ class Leases:
             self.drop(commit_id)
         except WindrowError as error:
             _log.warning("heartbeat of commit %s failed and will be tried again: %s", commit_id, error)
+
+
+@contextmanager
+def held(metastore: Metastore, commit_id: str, attempt: int, lease: float) -> Iterator[Leases]:
+    """Keep the lease of one commit alive until the block ends."""
+    with Leases(metastore, lease) as leases:
+        leases.hold(commit_id, attempt)
+        yield leases
