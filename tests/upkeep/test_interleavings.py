@@ -10,6 +10,7 @@ from windrow.errors import Conflict, LeaseExpired, SnapshotExpired
 from windrow.metastore import CommitKind
 from windrow.mirror.follow import Mirror
 from windrow.mirror.log import Log, live_paths
+from windrow.model.split import SplitMetadata
 from windrow.table import Table
 from windrow.testing.interleavings import Actor, Stopping, orders, walk
 from windrow.testing.worlds import NOON, World, compact, points, rows_of, visible
@@ -75,7 +76,7 @@ def written(table, commit):
     rule = ArrivalRule(context.now())
     settings = (context.url, "events", record.table_id, record.settings, commit, 1, "default", 0)
     task = WriteTask(*settings, rule, columns)
-    return next(iter(task.run(points(4).to_batches(), 0)))
+    return next(each for each in task.run(points(4).to_batches(), 0) if isinstance(each, SplitMetadata))
 
 
 def expiring(lake, world):
