@@ -225,18 +225,17 @@ class StoreTests:
     def test_readers_see_whole_versions_while_an_object_is_replaced(self, store: Store) -> None:
         versions = [bytes([number]) * 300_000 for number in range(2)]
         store.put("a", versions[0])
-        finished: list[int] = []
+        finished = threading.Event()
 
         def act(actor: int) -> set[bytes]:
-            if actor == 0:
-                while len(finished) < 2:
-                    store.put("a", versions[1])
-                    store.put("a", versions[0])
-                return set()
+            if actor > 0:
+                return {store.get("a") for _ in iter(finished.is_set, True)}
             try:
-                return {store.get("a") for _ in range(30)}
+                for number in range(20):
+                    store.put("a", versions[number % 2])
             finally:
-                finished.append(actor)
+                finished.set()
+            return set()
 
         assert set().union(*at_once(3, act)) <= set(versions)
 
