@@ -51,7 +51,7 @@ class Bundle(Sidecar):
         no_filters = first.header_sections._replace(bloom_columns=np.empty(0, "<u4"))
         # What a single sidecar reads from its file when it is first asked for is known here from the start.
         self.__dict__.update(
-            entries=entries, header_sections=no_filters, footer_sections=first.footer_sections, _bounds_offset=0
+            entries=entries, _header_sections=no_filters, footer_sections=first.footer_sections, _bounds_start=0
         )
         self.__dict__["extensions"] = self._joined_extensions(sidecars, starts)
 

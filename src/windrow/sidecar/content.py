@@ -14,6 +14,9 @@ READ_WHOLE = 1 << 16
 """Files up to this size are read at once: the few reads of one question would cost more."""
 
 
+_TAIL = 1 << 12
+
+
 class Held:
     """Bytes in memory."""
 
@@ -35,25 +38,29 @@ class OpenFile:
     somebody wants all bytes. The descriptor keeps the file as it was opened, whatever its path names later.
     """
 
-    __slots__ = ("_descriptor", "_mapping", "path", "size")
+    __slots__ = ("_descriptor", "_mapping", "_tail", "_tail_start", "path", "size")
 
-    def __init__(self, descriptor: int, path: str, size: int) -> None:
+    def __init__(self, descriptor: int, path: str, size: int, tail: bytes) -> None:
         self.path = path
         self.size = size
         self._descriptor = descriptor
         self._mapping: mmap.mmap | None = None
+        # The footer is looked at in several small pieces.
+        self._tail = tail
+        self._tail_start = size - len(tail)
 
     def __del__(self) -> None:
         os.close(self._descriptor)
 
     def read(self, start: int, length: int) -> bytes:
         """Bytes at a place that was checked to be inside of `size`."""
+        if start >= self._tail_start and start + length <= self.size:
+            return self._tail[start - self._tail_start : start - self._tail_start + length]
         if self._mapping is not None:
             return self._mapping[start : start + length]
         data = os.pread(self._descriptor, length, start)
         if len(data) != length:
-            problem = f"the file ends at byte {start + len(data)}, it had {self.size} when it was opened"
-            raise Damaged(f"{self.path}: {problem}; rebuild the sidecar from its Parquet file")
+            raise self._cut(start + len(data))
         return data
 
     @property
@@ -61,10 +68,15 @@ class OpenFile:
         """All bytes, mapped."""
         if self._mapping is None:
             # Mapping past the end would kill the process at the first touch, so the length is looked at again.
-            if os.fstat(self._descriptor).st_size < self.size:
-                self.read(self.size - 1, 1)
+            size = os.fstat(self._descriptor).st_size
+            if size < self.size:
+                raise self._cut(size)
             self._mapping = mmap.mmap(self._descriptor, self.size, access=mmap.ACCESS_READ)
         return self._mapping
+
+    def _cut(self, size: int) -> Damaged:
+        problem = f"the file ends at byte {size}, it had {self.size} when it was opened"
+        return Damaged(f"{self.path}: {problem}; rebuild the sidecar from its Parquet file")
 
 
 Content = Held | OpenFile
@@ -79,9 +91,9 @@ def open_content(path: str) -> Content:
     except OSError as error:
         raise StorageError(f"{path}: cannot be opened: {error.strerror}; check the path and its permissions") from error
     try:
-        size = os.fstat(descriptor).st_size
+        size = os.lseek(descriptor, 0, os.SEEK_END)
         if size > READ_WHOLE:
-            return OpenFile(descriptor, path, size)
+            return OpenFile(descriptor, path, size, os.pread(descriptor, _TAIL, size - _TAIL))
         data = os.pread(descriptor, READ_WHOLE, 0)
     except OSError as error:
         os.close(descriptor)

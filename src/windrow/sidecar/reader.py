@@ -41,6 +41,8 @@ class Sidecar:
         self.name = name
         self.header = header
         self.footer = footer
+        self._header_sections: HeaderSections | None = None
+        self._bounds_start: int | None = None
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, parquet_size: int | None = None, verify: bool = True) -> Sidecar:
@@ -221,7 +223,7 @@ class Sidecar:
 
     def descriptor(self, position: int) -> tuple[int, ...]:
         """The fields of one column's `DESCRIPTOR`."""
-        if not 0 <= position < self.column_count:
+        if not 0 <= position < self.header.column_count:
             raise InvalidInput(f"{self.name}: no column at position {position}; there are {self.column_count}")
         place = self._descriptor_offset(position)
         return layout.DESCRIPTOR_STRUCT.unpack(self.content.read(place, layout.DESCRIPTOR_SIZE))
@@ -269,14 +271,20 @@ class Sidecar:
 
     def column_bounds(self, position: int) -> NDArray[np.uint64] | None:
         """One column of `bounds_by_column`: all its bounds in one place, not one for each row group."""
-        if not self._bounds_offset:
+        start, size = self._bounds_offset, self.footer.row_group_count * _BOUND_BYTES
+        if not start:
             return None
-        size = self.row_group_count * _BOUND_BYTES
-        bounds = np.frombuffer(self.content.read(self._bounds_offset + position * size, size), "<u8")
+        bounds = np.frombuffer(self.content.read(start + position * size, size), "<u8")
         return bounds.reshape(-1, len(layout.BOUND_WORDS))
 
-    @cached_property
+    @property
     def _bounds_offset(self) -> int:
+        """Where the bounds by column are; 0 for nowhere."""
+        if self._bounds_start is None:
+            self._bounds_start = self._find_bounds()
+        return self._bounds_start
+
+    def _find_bounds(self) -> int:
         if not layout.is_wide(self.column_count, self.row_group_count):
             return 0
         section = structure.snapshot_section(self.content, self.footer, self.name)
@@ -327,11 +335,16 @@ class Sidecar:
 
     # ---- inside
 
-    @cached_property
+    @property
     def header_sections(self) -> HeaderSections:
         """What the header's feature flags announce."""
-        limit = self.footer.offset
-        return structure.read_header_sections(self.content, self.header, self._names_end(), limit, self.name)
+        # Kept by hand: the lock of a cached property costs more than all of this.
+        found = self._header_sections
+        if found is None:
+            end, limit = self._names_end(), self.footer.offset
+            found = structure.read_header_sections(self.content, self.header, end, limit, self.name)
+            self._header_sections = found
+        return found
 
     @cached_property
     def footer_sections(self) -> FooterSections:
@@ -390,8 +403,9 @@ class Sidecar:
         section = self.header_sections.windrow
         if section is None:
             return []
-        start = section[0] + self.column_count * layout.ORDER_SIZE
-        hashes = np.frombuffer(self.content.read(start, self.column_count * layout.NAME_HASH_SIZE), "<u4")
+        count = self.header.column_count
+        start = section[0] + count * layout.ORDER_SIZE
+        hashes = np.frombuffer(self.content.read(start, count * layout.NAME_HASH_SIZE), "<u4")
         hits = (hashes == zlib.crc32(wanted)).nonzero()[0].tolist()
         return [position for position in hits if self._has_name(position, wanted)]
 
