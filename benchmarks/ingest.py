@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 
 import windrow
 from benchmarks.measure import Options, Report, interleaved, options, reset_tree_peak, tree_peak
+from benchmarks.merge import named, values_of
 from windrow.model.sort_schema import SortSchema
 from windrow.runners.session import spark_session
 from windrow.splits.encodings import choose_encodings
@@ -43,22 +44,6 @@ START = 1_700_002_800_000
 SERVICES, METRICS, HOSTS = 50, 200, 2000
 
 
-def _named(codes: np.ndarray[Any, Any], pattern: str, null: np.ndarray[Any, Any] | None = None) -> pa.Array:
-    names = pa.array([pattern.format(code) for code in range(int(codes.max(initial=0)) + 1)])
-    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32), mask=null), names).cast(pa.string())
-
-
-def _values(rng: np.random.Generator, metric: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """A quarter of the metrics counts, one is constant, one has three decimals, one full precision."""
-    kinds = [
-        rng.integers(0, 1000, metric.size),
-        metric,
-        np.round(rng.gamma(2, 20, metric.size), 3),
-        rng.normal(size=metric.size),
-    ]
-    return np.choose(metric % 4, [kind.astype(np.float64) for kind in kinds])
-
-
 def points(rows: int, seed: int = 0) -> pa.Table:
     """Points in the order of their arrival: every series each 30 seconds, half of the hosts with a jitter.
 
@@ -74,14 +59,14 @@ def points(rows: int, seed: int = 0) -> pa.Table:
     table = pa.table(
         {
             "timestamp": pa.array(times).cast(pa.timestamp("ms", "UTC")),
-            "tenant": _named(host % TENANTS, "tenant-{}"),
-            "metric_name": _named(metric, "metric.{:03d}.count"),
-            "service": _named(metric % SERVICES, "service-{:02d}"),
-            "env": _named(host // TENANTS % 4, "env-{}", host % 37 == 0),
-            "host": _named(host, "host-{:04d}.example", host % 97 == 0),
-            "region": _named(host % 6, "region-{}", host % 11 == 0),
-            "pod": _named(host, "pod-{:05d}-abc"),
-            "value": pa.array(_values(rng, metric)),
+            "tenant": named(host % TENANTS, "tenant-{}"),
+            "metric_name": named(metric, "metric.{:03d}.count"),
+            "service": named(metric % SERVICES, "service-{:02d}"),
+            "env": named(host // TENANTS % 4, "env-{}", host % 37 == 0),
+            "host": named(host, "host-{:04d}.example", host % 97 == 0),
+            "region": named(host % 6, "region-{}", host % 11 == 0),
+            "pod": named(host, "pod-{:05d}-abc"),
+            "value": pa.array(values_of(rng, metric)),
         }
     )
     return table.take(pa.array(np.argsort(times + delay, kind="stable")))

@@ -71,12 +71,12 @@ def shapes(chosen: Options) -> list[Shape]:
     return sets[:2] if chosen.size < 2 else sets
 
 
-def _named(codes: np.ndarray[Any, Any], pattern: str, null: np.ndarray[Any, Any] | None = None) -> pa.Array:
+def named(codes: np.ndarray[Any, Any], pattern: str, null: np.ndarray[Any, Any] | None = None) -> pa.Array:
     names = pa.array([pattern.format(code) for code in range(int(codes.max(initial=0)) + 1)])
     return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32), mask=null), names).cast(pa.string())
 
 
-def _values(rng: np.random.Generator, metric: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def values_of(rng: np.random.Generator, metric: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """A quarter of the metrics counts, one is constant, one has three decimals, one full precision."""
     kinds = [
         rng.integers(0, 1000, metric.size),
@@ -107,15 +107,15 @@ def rows_of(shape: Shape, window: Window, seed: int) -> tuple[pa.Table, np.ndarr
     owner[np.argsort(drawn)] = np.arange(total) * shape.inputs // total
     tag = rng.integers(0, 2000, total) if shape.loose_tags else host
     columns = {
-        "metric_name": _named(metric, "metric.{:03d}.count"),
-        "service": _named(metric % 50, "service-{:02d}"),
-        "env": _named(host % 4, "env-{}", host % 37 == 0),
-        "host": _named(host, "host-{:04d}.example", host % 97 == 0),
+        "metric_name": named(metric, "metric.{:03d}.count"),
+        "service": named(metric % 50, "service-{:02d}"),
+        "env": named(host % 4, "env-{}", host % 37 == 0),
+        "host": named(host, "host-{:04d}.example", host % 97 == 0),
         "timestamp": pa.array(times).cast(pa.timestamp("ms")),
-        "value": pa.array(_values(rng, metric)),
-        "region": _named(tag % 6, "region-{}", tag % 11 == 0),
-        "version": _named(tag % 12, "v1.{}", tag % 13 == 0),
-        "pod": _named(tag, "pod-{:05d}-abc"),
+        "value": pa.array(values_of(rng, metric)),
+        "region": named(tag % 6, "region-{}", tag % 11 == 0),
+        "version": named(tag % 12, "v1.{}", tag % 13 == 0),
+        "pod": named(tag, "pod-{:05d}-abc"),
     }
     order = np.lexsort(
         [times, np.where(host % 97 == 0, 2000, host), np.where(host % 37 == 0, 4, host % 4), metric % 50, metric]

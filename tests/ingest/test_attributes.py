@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import windrow
 from windrow.errors import Damaged, InvalidInput
 from windrow.ingest.attributes import RESIDUAL, AttributeRule
 from windrow.ingest.files import FileFormat, find_files
@@ -44,12 +43,6 @@ def metrics_of(*points):
 def write(path, *points):
     path.write_text(json.dumps(metrics_of(*points)), encoding="utf-8")
     return path
-
-
-@pytest.fixture
-def lake(tmp_path):
-    with windrow.connect(tmp_path / "lake") as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -43,12 +43,6 @@ def points(count=100, step=30, **columns):
 
 
 @pytest.fixture
-def lake(tmp_path):
-    with windrow.connect(tmp_path / "lake") as opened:
-        yield opened
-
-
-@pytest.fixture
 def metrics(lake):
     return lake.create_table("metrics", sort=SORT)
 

@@ -45,12 +45,6 @@ def raw(tmp_path):
 
 
 @pytest.fixture
-def lake(tmp_path):
-    with windrow.connect(tmp_path / "lake") as opened:
-        yield opened
-
-
-@pytest.fixture
 def metrics(lake):
     return lake.create_table("metrics", sort=SORT)
 

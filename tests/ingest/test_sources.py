@@ -33,12 +33,6 @@ def points(count=100, start=0):
 
 
 @pytest.fixture
-def lake(tmp_path):
-    with windrow.connect(tmp_path / "lake") as opened:
-        yield opened
-
-
-@pytest.fixture
 def metrics(lake):
     return lake.create_table("metrics", sort=SORT)
 

@@ -8,7 +8,7 @@ NOT only what is said exactly counts.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -19,7 +19,7 @@ from windrow.errors import InvalidInput
 from windrow.model.predicate import And, Comparison, In, IsNotNull, Not, Op, Or, Predicate, StartsWith
 from windrow.scan.where import OPS, Reading, listed, literal_of, mirrored, predicate_of
 
-__all__ = ["each_test", "said_by"]
+__all__ = ["all_of", "any_of", "each_test", "said_by"]
 
 _FIXED_UNITS = {
     "MICROSECOND": timedelta(microseconds=1),
@@ -80,20 +80,24 @@ def _said(condition: exp.Expr, reading: Reading, *, negated: bool) -> Predicate 
             return _said(condition.this, reading, negated=not negated)
         case exp.And() | exp.Or():
             parts = [_said(part, reading, negated=negated) for part in condition.flatten()]
-            return _all_of(parts) if isinstance(condition, exp.And) != negated else _any_of(parts)
+            return all_of(parts) if isinstance(condition, exp.And) != negated else any_of(parts)
         case _:
             leaf = _exactly(condition, reading) or (None if negated else _about(condition, reading))
             return Not(leaf) if leaf is not None and negated else leaf
 
 
-def _all_of(parts: list[Predicate | None]) -> Predicate | None:
+def all_of(parts: Sequence[Predicate | None]) -> Predicate | None:
+    """Return what holds where all parts do; None says nothing."""
     said = tuple(part for part in parts if part is not None)
     return said[0] if len(said) == 1 else And(said) if said else None
 
 
-def _any_of(parts: list[Predicate | None]) -> Predicate | None:
+def any_of(parts: Sequence[Predicate | None]) -> Predicate | None:
+    """Return what holds where any part does: nothing, if one of them says nothing."""
     said = tuple(part for part in parts if part is not None)
-    return Or(said) if len(said) == len(parts) else None
+    if not said or len(said) < len(parts):
+        return None
+    return said[0] if len(said) == 1 else Or(said)
 
 
 # ---- one test of one column
@@ -130,7 +134,7 @@ def _about(condition: exp.Expr, reading: Reading) -> Predicate | None:
             case exp.Between() if not condition.args.get("symmetric"):
                 low = exp.GTE(this=condition.this, expression=condition.args["low"])
                 high = exp.LTE(this=condition.this, expression=condition.args["high"])
-                return _all_of([_about(low, reading), _about(high, reading)])
+                return all_of([_about(low, reading), _about(high, reading)])
             case _ if type(condition) in OPS:
                 return _truncated(condition, reading)
     except InvalidInput:
@@ -220,9 +224,9 @@ def each_test(predicate: Predicate, change: Callable[[Any], Predicate | None]) -
     """
     match predicate:
         case And(parts):
-            return _all_of([each_test(part, change) for part in parts])
+            return all_of([each_test(part, change) for part in parts])
         case Or(parts):
-            return _any_of([each_test(part, change) for part in parts])
+            return any_of([each_test(part, change) for part in parts])
         case Not(part):
             inner = change(part)
             return None if inner is None else Not(inner)

@@ -60,8 +60,8 @@ class ReadContext:
             )
 
 
-class ScanContextBuilder:
-    """Puts a `ScanContext` together."""
+class _Builder:
+    """What both contexts are given."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -77,6 +77,10 @@ class ScanContextBuilder:
         """Use this cache for bytes; None leaves caching off."""
         self._given["cache"] = cache
         return self
+
+
+class ScanContextBuilder(_Builder):
+    """Puts a `ScanContext` together."""
 
     def with_parsed(self, parsed: MemoryCache[Any] | None) -> Self:
         """Use this cache for parsed sidecars and footers; None leaves it off."""
@@ -88,23 +92,8 @@ class ScanContextBuilder:
         return ScanContext(self._path, self._store or open_store(self._path), **self._given)
 
 
-class ReadContextBuilder:
+class ReadContextBuilder(_Builder):
     """Puts a `ReadContext` together."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._store: Store | None = None
-        self._given: dict[str, Any] = {}
-
-    def with_store(self, store: Store) -> Self:
-        """Read through this store instead of the one that the path names."""
-        self._store = store
-        return self
-
-    def with_cache(self, cache: Cache[bytes] | None) -> Self:
-        """Use this cache for bytes; None leaves caching off."""
-        self._given["cache"] = cache
-        return self
 
     def with_limits(self, *, parallel: int, in_flight: int) -> Self:
         """Bound the requests that run at once and the bytes that were fetched and not yet read."""

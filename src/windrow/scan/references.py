@@ -16,8 +16,8 @@ from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
-from windrow.model.predicate import And, Or, Predicate, matches, negation_normal_form
-from windrow.scan.conditions import each_test, said_by
+from windrow.model.predicate import And, Predicate, matches, negation_normal_form
+from windrow.scan.conditions import all_of, any_of, each_test, said_by
 from windrow.scan.literals import fitted
 
 __all__ = ["Constant", "needed_rows"]
@@ -55,7 +55,7 @@ def needed_rows(
         if node.name.lower() in known and id(node) not in gathering.queries:
             found.setdefault(known[node.name.lower()], []).append(gathering.needs.get(id(node)))
     # A name that sqlglot does not take for a table may still be one to DuckDB.
-    return dict.fromkeys(tables) | {name: _any_of(places) for name, places in found.items()}
+    return dict.fromkeys(tables) | {name: any_of(places) for name, places in found.items()}
 
 
 class _Gathering:
@@ -78,7 +78,7 @@ class _Gathering:
     def walk(self, scopes: list[Scope]) -> None:
         """Gather from all scopes, which are ordered from the inside out."""
         for scope in reversed(scopes):
-            demand = _any_of(self._demands.get(id(scope), [None]))
+            demand = any_of(self._demands.get(id(scope), [None]))
             if isinstance(scope.expression, exp.Select):
                 self._select(scope, scope.expression, demand)
             elif isinstance(scope.expression, exp.SetOperation):
@@ -118,10 +118,10 @@ class _Gathering:
 
         where = select.args.get("where")
         before, own = _on(select, alias)
-        later = [_all_of([asked(None if where is None else where.this), around]), *map(asked, before)]
+        later = [all_of([asked(None if where is None else where.this), around]), *map(asked, before)]
         # In an outer join a row of nulls may take the place of one that is left out: no condition may let it pass.
         sure = [None if part is None or (is_nullable and matches(part, {})) else part for part in later]
-        return _all_of([*sure, *map(asked, own)])
+        return all_of([*sure, *map(asked, own)])
 
     def _give(self, source: exp.Table | Scope, need: Predicate | None) -> None:
         if isinstance(source, Scope):
@@ -140,18 +140,6 @@ class _Gathering:
             return None if names is None else frozenset(names)
         schema = self._tables.get(self._known.get(source.name.lower(), ""))
         return None if schema is None else frozenset(name.lower() for name in schema.names)
-
-
-def _all_of(parts: list[Predicate | None]) -> Predicate | None:
-    said = tuple(part for part in parts if part is not None)
-    return And(said) if said else None
-
-
-def _any_of(places: list[Predicate | None]) -> Predicate | None:
-    needs = [place for place in places if place is not None]
-    if len(needs) < len(places) or not needs:
-        return None
-    return needs[0] if len(needs) == 1 else Or(tuple(needs))
 
 
 def _renamed(predicate: Predicate, name: Callable[[str], str | None]) -> Predicate | None:

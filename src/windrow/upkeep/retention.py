@@ -43,22 +43,11 @@ class ExpirePlan:
 
 
 @dataclass(frozen=True, slots=True)
-class ExpireResult:
+class ExpireResult(ExpirePlan):
     """What retention took out of a table; without a version, there was nothing to do."""
 
-    table: str
-    retention_seconds: int
-    before: int
-    windows: int
-    splits: int
-    rows: int
-    size_bytes: int
     version: int | None
     commit_id: str | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
