@@ -27,6 +27,7 @@ from windrow.sidecar.structure import Footer, FooterSections, Header, HeaderSect
 from windrow.sidecar.types import order_of
 
 _BOUND_BYTES = len(layout.BOUND_WORDS) * layout.WORD
+_ORDERS = tuple(Order)
 
 
 class Sidecar:
@@ -43,6 +44,7 @@ class Sidecar:
         self.footer = footer
         self._header_sections: HeaderSections | None = None
         self._bounds_start: int | None = None
+        self._described: tuple[int, tuple[int, ...]] | None = None
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, parquet_size: int | None = None, verify: bool = True) -> Sidecar:
@@ -225,19 +227,23 @@ class Sidecar:
         """The fields of one column's `DESCRIPTOR`."""
         if not 0 <= position < self.header.column_count:
             raise InvalidInput(f"{self.name}: no column at position {position}; there are {self.column_count}")
-        place = self._descriptor_offset(position)
-        return layout.DESCRIPTOR_STRUCT.unpack(self.content.read(place, layout.DESCRIPTOR_SIZE))
+        # A column is looked for by its name, and then looked at.
+        described = self._described
+        if described is None or described[0] != position:
+            raw = self.content.read(self._descriptor_offset(position), layout.DESCRIPTOR_SIZE)
+            self._described = described = position, layout.DESCRIPTOR_STRUCT.unpack(raw)
+        return described[1]
 
     def order(self, position: int) -> Order:
         """How the bounds of a column compare."""
-        place = self.header_sections.windrow
-        if place is None:
-            fields = self.descriptor(position)
+        fields, sections = self.descriptor(position), self.header_sections
+        if sections.windrow is None:
             return order_of(fields[2], fields[6])
-        (code,) = self.content.read(place[0] + position, layout.ORDER_SIZE)
+        code = sections.facts[position]
         if code > layout.LAST_ORDER:
-            raise damaged(self.name, f"order of column {position}", place[0] + position, f"{code} is no known one")
-        return Order(code)
+            place = sections.windrow[0] + position
+            raise damaged(self.name, f"order of column {position}", place, f"{code} is no known one")
+        return _ORDERS[code]
 
     # ---- row groups
 
@@ -400,17 +406,15 @@ class Sidecar:
 
     def _hashed_positions(self, wanted: bytes) -> list[int]:
         """Find columns without looking at any other name; what is not found here may still be there."""
-        section = self.header_sections.windrow
-        if section is None:
+        sections, count = self.header_sections, self.header.column_count
+        if sections.windrow is None:
             return []
-        count = self.header.column_count
-        start = section[0] + count * layout.ORDER_SIZE
-        hashes = np.frombuffer(self.content.read(start, count * layout.NAME_HASH_SIZE), "<u4")
+        hashes = np.frombuffer(sections.facts, "<u4", count, count * layout.ORDER_SIZE)
         hits = (hashes == zlib.crc32(wanted)).nonzero()[0].tolist()
         return [position for position in hits if self._has_name(position, wanted)]
 
     def _has_name(self, position: int, wanted: bytes) -> bool:
-        offset, length = self._name_place(position)
+        offset, _, _, _, _, length = self.descriptor(position)[:6]
         fits = length == len(wanted) and offset + length <= self.footer.offset
         return fits and self.content.read(offset, length) == wanted
 

@@ -79,6 +79,8 @@ class HeaderSections(NamedTuple):
     bloom_columns: NDArray[np.uint32]
     squash_tracker: int
     windrow: tuple[int, int] | None
+    facts: bytes | bytearray
+    """What our section begins with: the order of every column, then the hash of every name."""
 
 
 class FooterSections(NamedTuple):
@@ -90,7 +92,7 @@ class FooterSections(NamedTuple):
     windrow: tuple[int, int] | None
 
 
-_NO_SECTIONS = HeaderSections(np.empty(0, "<u4"), layout.NONE, None)
+_NO_SECTIONS = HeaderSections(np.empty(0, "<u4"), layout.NONE, None, b"")
 _SECTIONED = Feature.BLOOM_FILTERS | Feature.SQUASH_TRACKER | Feature.WINDROW_SCHEMA
 
 
@@ -212,7 +214,7 @@ def check_blocks(entries: NDArray[np.int64], header: Header, footer: Footer, nam
 def read_header_sections(content: Content, header: Header, names_end: int, limit: int, name: str) -> HeaderSections:
     """The sections after the names; they end before `limit`."""
     flags, position = header.feature_flags, names_end
-    bloom_columns, squash_tracker, _ = _NO_SECTIONS
+    bloom_columns, squash_tracker, windrow, facts = _NO_SECTIONS
     if not flags & _SECTIONED:
         return _NO_SECTIONS
     if flags & Feature.BLOOM_FILTERS:
@@ -222,16 +224,16 @@ def read_header_sections(content: Content, header: Header, names_end: int, limit
         _need(position, layout.I64.size, limit, "SQUASH_TRACKER", name)
         (squash_tracker,) = layout.I64.unpack(content.read(position, layout.I64.size))
         position += layout.I64.size
-    windrow = None
     # Sections are in bit order: behind one of unknown length ours cannot be found, and is then left unused.
     if flags & Feature.WINDROW_SCHEMA and not unknown_features(header, None):
-        _need(position, layout.U32.size, limit, "WINDROW_SCHEMA", name)
-        (length,) = layout.U32.unpack(content.read(position, layout.U32.size))
+        count = header.column_count * (layout.ORDER_SIZE + layout.NAME_HASH_SIZE)
+        _need(position, layout.U32.size + count, limit, "WINDROW_SCHEMA", name)
+        section = content.read(position, layout.U32.size + count)
+        (length,) = layout.U32.unpack_from(section)
         position += layout.U32.size
-        facts = header.column_count * (layout.ORDER_SIZE + layout.NAME_HASH_SIZE)
-        _need(position, max(length, facts), limit, "WINDROW_SCHEMA", name)
-        windrow = (position, position + length)
-    return HeaderSections(bloom_columns, squash_tracker, windrow)
+        _need(position, length, limit, "WINDROW_SCHEMA", name)
+        windrow, facts = (position, position + length), section[layout.U32.size :]
+    return HeaderSections(bloom_columns, squash_tracker, windrow, facts)
 
 
 def _bloom_columns(content: Content, header: Header, position: int, limit: int, name: str) -> NDArray[np.uint32]:
