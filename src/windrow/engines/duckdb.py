@@ -5,24 +5,22 @@ from __future__ import annotations
 import itertools
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
 import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from windrow.engines.filesystem import VirtualFileSystem
+from windrow.engines.relations import Relation, rows_sql, sql_name
 from windrow.errors import InvalidInput, NotFound, Replaced
 from windrow.model.predicate import Predicate
 from windrow.scan.context import ReadContext
 from windrow.scan.naming import Naming, Question
-from windrow.scan.plan import ScanPlan
 from windrow.scan.reading import VirtualReader
 from windrow.scan.references import needed_rows
-from windrow.scan.virtual import VirtualFile
 
 __all__ = ["Answer", "DuckDBEngine", "Relation"]
 
@@ -30,26 +28,6 @@ _FILE_COLUMNS = frozenset({"filename", "file_row_number", "file_index"})
 """What DuckDB tells of the files that it reads by itself."""
 _ATTEMPTS = 3
 """A query over files that are replaced while it runs is planned anew, but not for ever."""
-
-
-@dataclass(frozen=True, slots=True)
-class Relation:
-    """What a name in a query stands for: columns, and a plan of what has to be read for a question."""
-
-    columns: pa.Schema
-    plan: Callable[[Question], ScanPlan]
-    attributes: Mapping[str, str] = field(default_factory=dict)
-    """Names that rows may keep in a column of maps instead of one of their own, and the name of that column."""
-    forget: Callable[[], None] = lambda: None
-    """Called when a file turned out to be replaced, before everything is planned anew."""
-
-    def narrowed(self, naming: Naming) -> Relation:
-        """The same with those columns alone that a query can mean."""
-        attributes = {name: place for name, place in self.attributes.items() if naming.means(name)}
-        named = [name for name in self.columns.names if naming.means(name) or name in attributes.values()]
-        # Rows without any column could not be counted.
-        chosen = named or self.columns.names[:1]
-        return replace(self, columns=pa.schema([self.columns.field(name) for name in chosen]), attributes=attributes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,15 +134,8 @@ class DuckDBEngine:
             stack.enter_context(self._files.serving(each.name, reader))
             for each, reader in zip(plan.virtual, readers, strict=True)
         ]
-        found = _found_columns(plan.virtual)
-        if paths:
-            files = f"read_parquet([{', '.join(map(_quoted, paths))}], union_by_name = {len(paths) > 1})"
-            rows = f"(SELECT {_typed(cursor, relation.columns, found)} FROM {files})"
-        else:
-            rows = _name(f"windrow {name}")
-            cursor.register(f"windrow {name}", relation.columns.empty_table())
-        columns = ", ".join(_expressions(relation))
-        cursor.execute(f"CREATE OR REPLACE TEMP VIEW {_name(name)} AS SELECT {columns} FROM {rows}")
+        rows = rows_sql(cursor, relation, plan.virtual, paths)
+        cursor.execute(f"CREATE OR REPLACE TEMP VIEW {sql_name(name)} AS {rows}")
         return readers
 
 
@@ -178,10 +149,7 @@ def _needed(
     def constant(expression: Any) -> Any:
         return cursor.execute(f"SELECT {expression.sql('duckdb')}").fetchall()[0][0]
 
-    schemas = {
-        name: pa.schema([column for column in relation.columns if column.name not in relation.attributes])
-        for name, relation in relations.items()
-    }
+    schemas = {name: relation.plain_columns for name, relation in relations.items()}
     try:
         return needed_rows(naming.tree, schemas, constant)
     except duckdb.Error:
@@ -191,57 +159,11 @@ def _needed(
         return {}
 
 
-def _found_columns(virtual: Sequence[VirtualFile]) -> dict[str, set[pa.DataType]]:
-    """The columns that virtual files have, and their types there."""
-    found: dict[str, set[pa.DataType]] = {}
-    for each in virtual:
-        for column in pq.read_schema(pa.BufferReader(each.footer)):
-            found.setdefault(column.name, set()).add(column.type)
-    return found
-
-
-def _typed(cursor: duckdb.DuckDBPyConnection, columns: pa.Schema, found: Mapping[str, set[pa.DataType]]) -> str:
-    """Each column with the type that it has in the table; files may have a narrower one, or lack it."""
-    if all(found.get(column.name) == {column.type} for column in columns):
-        return ", ".join(_name(column.name) for column in columns)
-    types = cursor.from_arrow(columns.empty_table()).types
-    return ", ".join(
-        _name(column.name)
-        if found.get(column.name) == {column.type}
-        else f"CAST({_name(column.name) if column.name in found else 'NULL'} AS {kind}) AS {_name(column.name)}"
-        for column, kind in zip(columns, types, strict=True)
-    )
-
-
 def _refusal(error: duckdb.Error, tables: Mapping[str, object]) -> NotFound | InvalidInput:
     if isinstance(error, duckdb.CatalogException):
         known = ", ".join(tables) or "none yet"
         return NotFound(f"the query names what is not there: {error} Tables of the lake: {known}")
     return InvalidInput(f"the query failed: {error}")
-
-
-def _expressions(relation: Relation) -> Iterator[str]:
-    """Yield what each column of the view is; one that rows may keep in a map too is looked up in both places."""
-    rest = dict(relation.attributes)
-    for column in relation.columns.names:
-        place = rest.pop(column, None)
-        yield (
-            _name(column) if place is None else f"coalesce({_name(column)}, {_entry(place, column)}) AS {_name(column)}"
-        )
-    # Names are the same to DuckDB when they differ by case alone.
-    taken = {column.lower() for column in relation.columns.names}
-    for name, place in sorted(rest.items()):
-        if name.lower() not in taken:
-            taken.add(name.lower())
-            yield f"{_entry(place, name)} AS {_name(name)}"
-
-
-def _entry(column: str, key: str) -> str:
-    return f"{_name(column)}[{_quoted(key)}]"
-
-
-def _name(text: str) -> str:
-    return '"' + text.replace('"', '""') + '"'
 
 
 def _named_apart(table: pa.Table) -> pa.Table:
@@ -251,7 +173,3 @@ def _named_apart(table: pa.Table) -> pa.Table:
         others = (f"{name}_{number}" for number in itertools.count(1))
         names.append(name if name not in names else next(other for other in others if other not in names))
     return table.rename_columns(names)
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
