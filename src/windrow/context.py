@@ -16,6 +16,7 @@ from windrow.errors import ConfigError, NotFound, StorageError
 from windrow.metastore import Metastore
 from windrow.mirror.metastore import MirroredMetastore
 from windrow.model.ids import time_ordered_id
+from windrow.scan.pins import Pins
 from windrow.storage import LocalStore, PatientStore, Store, open_store
 
 __all__ = ["Context"]
@@ -50,6 +51,11 @@ class Context:
     """For parsed sidecars."""
     reading: Store | None = None
     """The store as queries read it: one that is far away is asked again when it is slow."""
+    pins: Pins = field(init=False, repr=False, compare=False)
+    """Versions that are being read."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "pins", Pins(self.metastore, self.new_id))
 
     @classmethod
     def open(
@@ -70,7 +76,8 @@ class Context:
         return cls(store.url, store, metastore, options, metastore_url=metastore_url, reading=reading, **parts)
 
     def close(self) -> None:
-        """Give connections back."""
+        """Let go of the versions that are read, and give connections back."""
+        self.pins.close()
         self.metastore.close()
 
     def __reduce__(self) -> tuple[Callable[..., Context], tuple[Any, ...]]:

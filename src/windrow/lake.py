@@ -87,7 +87,7 @@ class Lake:
         """Give connections back."""
         if self._engine is not None:
             self._engine.close()
-        self.context.metastore.close()
+        self.context.close()
 
     def __enter__(self) -> Self:
         return self

@@ -242,7 +242,7 @@ class Table:
         others = {column.name for column in columns if not is_text(column.type)}
         names = self.context.metastore.attributes(record.table_id, version)
         attributes = {name: RESIDUAL for name in names if name not in others}
-        context, metastore = self._scan_context(), self.context.metastore
+        context, metastore, pins = self._scan_context(), self.context.metastore, self.context.pins
 
         def check(split: SplitMetadata) -> None:
             check_unchanged(split, self.name)
@@ -251,6 +251,7 @@ class Table:
             pa.schema([(column.name, column.type) for column in columns]),
             lambda question: plan_table(context, metastore, record, version, question, check=check),
             attributes,
+            hold=lambda: pins.hold(record.table_id, version),
         )
 
     def plan(self, where: str | None = None, columns: Sequence[str] | None = None) -> ScanPlan:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from windrow.engines.filesystem import VirtualFileSystem
 from windrow.engines.relations import Relation, rows_sql, sql_name
-from windrow.errors import InvalidInput, NotFound, Replaced
+from windrow.errors import InvalidInput, NotFound, Replaced, SnapshotExpired, StorageError
 from windrow.model.predicate import Predicate
 from windrow.scan.context import ReadContext
 from windrow.scan.naming import Naming, Question
@@ -79,17 +79,30 @@ class DuckDBEngine:
         words = {word.lower() for word in re.findall(r"\w+", query)}
         named = {name: relation for name, relation in tables.items() if name.lower() in words}
         for attempt in range(1, _ATTEMPTS + 1):
-            relations = {name: relation() for name, relation in named.items()}
-            if not _FILE_COLUMNS & (naming.words or frozenset()):
-                relations |= {path: found for path in naming.files if (found := files(path)) is not None}
-            try:
-                narrow = {name: relation.narrowed(naming) for name, relation in relations.items()}
-                return self._answer(query, naming, narrow, tables)
-            except Replaced:
-                if attempt == _ATTEMPTS:
+            with ExitStack() as stack:
+                try:
+                    relations = {name: relation() for name, relation in named.items()}
+                    holds = [stack.enter_context(each.hold()) for each in relations.values() if each.hold]
+                except SnapshotExpired:
+                    # A version can be dropped before it is held; there is a newer one then.
+                    if attempt == _ATTEMPTS:
+                        raise
+                    continue
+                if not _FILE_COLUMNS & (naming.words or frozenset()):
+                    relations |= {path: found for path in naming.files if (found := files(path)) is not None}
+                try:
+                    narrow = {name: relation.narrowed(naming) for name, relation in relations.items()}
+                    return self._answer(query, naming, narrow, tables)
+                except Replaced:
+                    if attempt == _ATTEMPTS:
+                        raise
+                    for relation in relations.values():
+                        relation.forget()
+                except (NotFound, StorageError):
+                    # What is missing is no damage when its version is not kept any more.
+                    for hold in holds:
+                        hold.check()
                     raise
-                for relation in relations.values():
-                    relation.forget()
         raise AssertionError("unreachable")
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windrow.scan.naming import Naming, Question
+from windrow.scan.pins import Hold
 from windrow.scan.plan import ScanPlan
 from windrow.scan.virtual import VirtualFile
 
@@ -26,6 +27,8 @@ class Relation:
     """Names that rows may keep in a column of maps instead of one of their own, and the name of that column."""
     forget: Callable[[], None] = lambda: None
     """Called when a file turned out to be replaced, before everything is planned anew."""
+    hold: Callable[[], Hold] | None = None
+    """Holds the version that is read, for as long as it is; None where there are no versions."""
 
     def narrowed(self, naming: Naming) -> Relation:
         """The same with those columns alone that a query can mean."""

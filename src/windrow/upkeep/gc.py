@@ -66,6 +66,7 @@ class GarbageCollection:
     def plan(self, *, grace: str | int = DEFAULT_GRACE) -> GcPlan:
         """Say what `run` would delete; nothing is changed. Here, age is judged by this machine's clock."""
         seconds, table = parse_seconds(grace, "grace"), self._table
+        self.context.pins.let_go(table.table_id)
         metastore = self.context.metastore
         shown = self._mirror.version(table) if table.settings.mirror else None
         horizon = metastore.horizon(table.table_id, grace=seconds)
@@ -106,6 +107,7 @@ class GarbageCollection:
         seconds, table, sweep = parse_seconds(grace, "grace"), self._table, _Sweep()
         if limit is not None and limit < 0:
             raise InvalidInput(f"limit: expected 0 or more, found {limit}")
+        self.context.pins.let_go(table.table_id)
         metastore, store = self.context.metastore, self.context.store
         delete = _Deleting(self.context, self.threads, pace or Pace(), on_delete or _nobody, sweep)
         # The store's clock is read before anything is judged: whatever is written from now on is younger than that.

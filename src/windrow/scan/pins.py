@@ -1,0 +1,214 @@
+"""Versions that are held while they are read, so that garbage collection leaves what readers need.
+
+    with pins.hold(table_id, version) as hold:
+        ...
+
+All readers of one lake object share a pin for each version. It is kept for a while after its last use and prolonged by
+one thread, so that the next question about an unchanged table costs the metastore no write. A pin that ran out all the
+same, because the process was stopped or the metastore was gone for too long, is the error "snapshot expired" and not a
+missing file: whoever misses one asks `Hold.check` first.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+from windrow.errors import MetastoreError, SnapshotExpired, WindrowError
+from windrow.metastore import Metastore, Pin, SplitQuery
+
+__all__ = ["Hold", "Pins"]
+
+_log = logging.getLogger(__name__)
+_SECONDS = 60.0
+_BEATS = 3
+_Key = tuple[str, int]
+
+
+class _Shared:
+    """One pin and those who share it. Without a pin the grace period of garbage collection has to do."""
+
+    __slots__ = ("idle_since", "key", "pin", "until", "users")
+
+    def __init__(self, key: _Key, pin: Pin | None, until: float) -> None:
+        self.key = key
+        self.pin = pin
+        self.until = until
+        """By our own clock it holds until then, or longer."""
+        self.users = 0
+        self.idle_since = 0.0
+
+
+class Hold:
+    """One reader's hold on a version; it ends when it is closed."""
+
+    def __init__(self, pins: Pins, shared: _Shared) -> None:
+        self._pins = pins
+        self._shared: _Shared | None = shared
+        self.table_id, self.version = shared.key
+
+    def check(self) -> None:
+        """Raise SnapshotExpired when the version is no longer held: a missing file is then no damage."""
+        self._pins.check(self.table_id, self.version)
+
+    def close(self) -> None:
+        """Let go; doing it twice is fine."""
+        shared, self._shared = self._shared, None
+        if shared is not None:
+            self._pins.leave(shared)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class Pins:
+    """The pins of one lake object. `seconds` is how long a pin lasts, and stays after its last use."""
+
+    def __init__(
+        self,
+        metastore: Metastore,
+        new_id: Callable[[], str],
+        *,
+        seconds: float = _SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._metastore = metastore
+        self._new_id = new_id
+        self._seconds = seconds
+        self._clock = clock
+        self._owner = f"a reader on {platform.node() or 'this machine'}, process {os.getpid()}"
+        self._shared: dict[_Key, _Shared] = {}
+        # Holds that nobody closed are closed by the collector of Python, wherever this thread is just then.
+        self._lock = threading.RLock()
+        # Waiting for the metastore must not keep others from letting go.
+        self._pinning = threading.Lock()
+        self._ended: threading.Event | None = None
+
+    def hold(self, table_id: str, version: int) -> Hold:
+        """Hold a version until the hold is closed; SnapshotExpired when it is not kept any more."""
+        key = table_id, version
+        shared = self._join(key)
+        if shared is None:
+            with self._pinning:
+                shared = self._join(key) or self._pin(key)
+            self._release([each for each in self._idle() if each.key[0] == table_id and each.key[1] < version])
+        return Hold(self, shared)
+
+    def leave(self, shared: _Shared) -> None:
+        """One reader less."""
+        with self._lock:
+            shared.users -= 1
+            shared.idle_since = self._clock()
+
+    def check(self, table_id: str, version: int) -> None:
+        """Raise SnapshotExpired when a version is no longer held, or kept."""
+        with self._lock:
+            shared = self._shared.get((table_id, version))
+        pin = None if shared is None else shared.pin
+        for _ in self._metastore.splits(table_id, pin or version, SplitQuery(), page_size=1):
+            return
+
+    def let_go(self, table_id: str | None = None) -> None:
+        """Release what nobody reads just now: all of it, or the versions of one table."""
+        self._release([each for each in self._idle() if table_id in (None, each.key[0])])
+
+    def close(self) -> None:
+        """Release everything, whoever reads."""
+        with self._lock:
+            if self._ended is not None:
+                self._ended.set()
+            self._ended = None
+            left, self._shared = list(self._shared.values()), {}
+        for each in left:
+            self._unpin(each)
+
+    def renew(self) -> None:
+        """Prolong the pins that are read or were just read, and release the others; the thread does it in time."""
+        now = self._clock()
+        self._release([each for each in self._idle() if now - each.idle_since >= self._seconds])
+        with self._lock:
+            shared = list(self._shared.values())
+        for each in shared:
+            self._prolong(each)
+
+    def _join(self, key: _Key) -> _Shared | None:
+        with self._lock:
+            shared = self._shared.get(key)
+            if shared is None or self._clock() >= shared.until:
+                return None
+            shared.users += 1
+            return shared
+
+    def _pin(self, key: _Key) -> _Shared:
+        table_id, version = key
+        # By a clock that was read before, nobody takes a pin for alive that is not.
+        until = self._clock() + self._seconds
+        pin = None
+        try:
+            pin = self._metastore.pin(
+                table_id, version, pin_id=self._new_id(), owner=self._owner, seconds=self._seconds
+            )
+        except MetastoreError as error:
+            # Whoever may only read the metastore can still read tables.
+            _log.warning("version %d is read without a pin, which could not be written: %s", version, error)
+        shared = _Shared(key, pin, until)
+        shared.users = 1
+        with self._lock:
+            self._shared[key] = shared
+            if self._ended is None:
+                self._ended = threading.Event()
+                threading.Thread(target=self._keep, args=(self._ended,), name="windrow pins", daemon=True).start()
+        return shared
+
+    def _keep(self, ended: threading.Event) -> None:
+        while not ended.wait(self._seconds / _BEATS):
+            self.renew()
+            with self._lock:
+                if self._ended is ended and not self._shared:
+                    self._ended = None
+                    return
+
+    def _prolong(self, shared: _Shared) -> None:
+        until = self._clock() + self._seconds
+        try:
+            if shared.pin is not None:
+                shared.pin = self._metastore.renew(shared.pin, seconds=self._seconds)
+                shared.until = until
+        except SnapshotExpired:
+            # Readers that are on their way meet it when they miss a file; new ones pin anew.
+            shared.until = 0.0
+        except WindrowError as error:
+            _log.warning("a pin on version %d was not prolonged and will be tried again: %s", shared.key[1], error)
+
+    def _idle(self) -> list[_Shared]:
+        with self._lock:
+            return [each for each in self._shared.values() if not each.users]
+
+    def _release(self, some: list[_Shared]) -> None:
+        for each in some:
+            with self._lock:
+                if each.users or self._shared.get(each.key) is not each:
+                    continue
+                del self._shared[each.key]
+            self._unpin(each)
+
+    def _unpin(self, shared: _Shared) -> None:
+        # One that cannot be released runs out by itself.
+        with suppress(WindrowError):
+            if shared.pin is not None:
+                self._metastore.release(shared.pin)
