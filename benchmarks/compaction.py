@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.measure import Measured, Options, Report, Size, options, peak_rss, tree_cpu
+from benchmarks.measure import Measured, Options, Report, Size, TreeClock, options, peak_rss
 from benchmarks.merge import SETTINGS, SORT, THREADS, Shape, duckdb_way, write_set
 from benchmarks.metastore import Lakelet
 from windrow.compaction.planner import PlannedMerge, Planner
@@ -225,8 +225,9 @@ def _on_spark(bench: Bench, asked: Options, report: Report) -> None:
     spark = spark_session(f"local[{THREADS}]", log=bench.folder / "spark.log")
     try:
         ways = spark_ways(bench, spark)
-        rounds(ways, 2, tree_cpu)
-        _report("on Spark", bench, rounds(ways, asked.pick(1, 2, 5), tree_cpu), report)
+        used = TreeClock()
+        rounds(ways, 2, used)
+        _report("on Spark", bench, rounds(ways, asked.pick(1, 2, 5), used), report)
     finally:
         spark.stop()
 

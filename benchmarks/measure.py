@@ -25,16 +25,17 @@ __all__ = [
     "Measured",
     "Report",
     "Size",
+    "TreeClock",
     "interleaved",
     "names",
     "options",
     "peak_rss",
     "reset_peak_rss",
     "reset_tree_peak",
-    "tree_cpu",
     "tree_peak",
 ]
 
+_ROUNDED = 0.05
 _TICKS = os.sysconf("SC_CLK_TCK")
 _NOT_BENCHMARKS = ("__init__", "__main__", "measure")
 
@@ -79,10 +80,32 @@ def names() -> list[str]:
     return sorted(name for name in found if name not in _NOT_BENCHMARKS)
 
 
-def tree_cpu(root: int | None = None) -> float:
-    """Return the CPU seconds, user and system, of a process (this one by default), its children and theirs."""
-    # user, system, and those of the children that ended
-    return sum(sum(map(int, stat[11:15])) / _TICKS for stat in _tree(root or os.getpid()).values())
+class TreeClock:
+    """The CPU seconds, user and system, that a process, its children and theirs have used since the clock was made.
+
+    A process that ends takes its count with it, unless its parent waited for it and has the sum. What ended unwaited
+    for, such as an idle worker that Spark dismissed, is therefore not taken from what others used.
+    """
+
+    def __init__(self, root: int | None = None) -> None:
+        self._root = root or os.getpid()
+        self._used = 0.0
+        self._seen = self._read()
+
+    def __call__(self) -> float:
+        now, before = self._read(), self._seen
+        own = sum(used - before.get(process, (0.0, 0.0))[0] for process, (used, _) in now.items())
+        waited = sum(used - before.get(process, (0.0, 0.0))[1] for process, (_, used) in now.items())
+        ended = sum(sum(before[process]) for process in before.keys() - now.keys())
+        # Counts are rounded to ticks.
+        self._used += own + (max(waited - ended, 0.0) if waited + _ROUNDED >= ended else waited)
+        self._seen = now
+        return self._used
+
+    def _read(self) -> dict[int, tuple[float, float]]:
+        """What each process used itself, and the children together that it waited for."""
+        stats = {process: [int(each) / _TICKS for each in stat[11:15]] for process, stat in _tree(self._root).items()}
+        return {process: (sum(ticks[:2]), sum(ticks[2:])) for process, ticks in stats.items()}
 
 
 def _tree(root: int) -> dict[int, list[str]]:
@@ -158,7 +181,7 @@ class Measured:
 
 def interleaved(ways: Mapping[str, Callable[[], object]], rounds: int, *, tree: bool = False) -> dict[str, Measured]:
     """Run every way once a round, in an order that turns; `tree` counts the CPU of child processes too."""
-    used = tree_cpu if tree else time.process_time
+    used = TreeClock() if tree else time.process_time
     results = {name: Measured() for name in ways}
     order = list(ways)
     for _ in range(rounds):
