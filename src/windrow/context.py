@@ -51,6 +51,8 @@ class Context:
     """For parsed sidecars."""
     reading: Store | None = None
     """The store as queries read it: one that is far away is asked again when it is slow."""
+    prune: bool = True
+    """Whether queries leave out what metadata shows not to match."""
     pins: Pins = field(init=False, repr=False, compare=False)
     """Versions that are being read."""
 

@@ -79,7 +79,8 @@ class Lake:
     def _foreign(self, pattern: str) -> Relation | None:
         """What the path or address of Parquet files stands for in a query."""
         if self._files is None:
-            context = ScanContext(self.url, self.context.store, self.context.cache, self.context.parsed)
+            shared = self.context
+            context = ScanContext(self.url, shared.store, shared.cache, shared.parsed, prune=shared.prune)
             self._files = ForeignFiles(context, self.context.store_options)
         return foreign_relation(self._files, pattern)
 
@@ -107,13 +108,15 @@ def connect(
     now: Callable[[], int] | None = None,
     new_id: Callable[[], str] | None = None,
     cache: Cache[bytes] | CacheSettings | None = DEFAULT_CACHE,
+    prune: bool = True,
 ) -> Lake:
     """Open a lake, or make an empty one.
 
     A local folder keeps its metastore in `windrow.db`, unless `metastore` names another database. A bucket needs one:
     `connect("s3://bucket/lake", metastore="postgresql://...")`. With `create=False` a lake that is not there is
     NotFound. `store_options` are those of `windrow.storage.open_store`. `cache` says how much may be kept in memory and
-    on disk, or is a cache of your own for bytes; with None nothing is kept.
+    on disk, or is a cache of your own for bytes; with None nothing is kept. Without `prune` queries read every row, so
+    that an answer can be had that does not depend on metadata.
     """
     settings = cache if isinstance(cache, CacheSettings) else DEFAULT_CACHE
     given = {
@@ -123,4 +126,4 @@ def connect(
         "parsed": None if cache is None else MemoryCache(settings.parsed_bytes, weigh=weight_of, name="parsed"),
     }
     parts = {name: part for name, part in given.items() if part is not None}
-    return Lake(Context.open(str(url), metastore, store_options, create=create, **parts))
+    return Lake(Context.open(str(url), metastore, store_options, create=create, prune=prune, **parts))

@@ -268,7 +268,9 @@ class Table:
     def _scan_context(self) -> ScanContext:
         store = self.context.reading or self.context.store
         context = self.context
-        return ScanContext(context.url, store, context.cache, context.parsed, context.store_options)
+        return ScanContext(
+            context.url, store, context.cache, context.parsed, context.store_options, prune=context.prune
+        )
 
 
 def _texts(paths: str | Path | Sequence[str | Path]) -> list[str]:

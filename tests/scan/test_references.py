@@ -99,6 +99,7 @@ TESTS = [
     "{name} is not null",
     "{name} is not distinct from {value}",
     "{of}host like {pattern}",
+    "{of}host not like {pattern}",
     "date_trunc('hour', {of}ts) {op} '2026-01-01 01:00:00'",
     "{of}ts::date {op} date '2026-01-01'",
     "time_bucket(interval '30 minutes', {of}ts) {op} timestamptz '2026-01-01 01:30:00+00'",

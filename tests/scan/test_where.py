@@ -26,6 +26,7 @@ SAID = [
     ("a is null", IsNull("a")),
     ("a is not null", IsNotNull("a")),
     ("a like 'cpu%'", StartsWith("a", "cpu")),
+    ("a not like 'cpu%'", Not(StartsWith("a", "cpu"))),
     ("starts_with(a, 'c_%')", StartsWith("a", "c_%")),
     ("d = date '2024-02-29'", Comparison("d", Op.EQUAL, date(2024, 2, 29))),
     ("t < timestamp '2024-01-01 12:00:00'", Comparison("t", Op.LESS, datetime(2024, 1, 1, 12))),  # noqa: DTZ001

@@ -144,7 +144,7 @@ def _about(condition: exp.Expr, reading: Reading) -> Predicate | None:
 
 def _prefix(condition: exp.Like, reading: Reading) -> Predicate | None:
     pattern, name = reading.constant(condition.expression), reading.column(condition.this)
-    if not isinstance(pattern, str):
+    if not isinstance(pattern, str) or condition.args.get("negate"):
         return None
     prefix = pattern[: min((pattern.find(wild) for wild in "%_" if wild in pattern), default=len(pattern))]
     if prefix == pattern:

@@ -37,6 +37,8 @@ class ScanContext:
     """For the stores of files that are registered in a table and not in the lake."""
     threads: int = field(default_factory=lambda: os.cpu_count() or 1)
     """How many threads the reader has: plans give each of them something to do."""
+    prune: bool = True
+    """Whether plans leave out what cannot match; off, they read every row, which proves that nothing was lost."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,7 @@ def plan_files(
     """Plan a scan of some files; `columns` None is all of them, `steps` are those that led to the files."""
     counted = list(steps)
     units = _bundled(open_sidecars(context, files))
-    pruner = None if predicate is None else SidecarPruner(predicate)
+    pruner = None if predicate is None or not context.prune else SidecarPruner(predicate)
     kept = [_row_groups(unit, pruner, files, counted) for unit in units]
     parts = [_part(unit, mask, pruner, columns, counted) for unit, mask in zip(units, kept, strict=True)]
     parts = [part for part in parts if part.pieces]

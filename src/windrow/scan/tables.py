@@ -36,9 +36,8 @@ def plan_table(
 
     `check` may refuse registered files, which others can change.
     """
-    query = SplitQuery(
-        time_range=time_range(question.predicate, table.settings.timestamp), predicate=question.predicate
-    )
+    asked = question.predicate if context.prune else None
+    query = SplitQuery(time_range=time_range(asked, table.settings.timestamp), predicate=asked)
     splits = [split for page in metastore.splits(table.table_id, version, query) for split in page]
     steps: list[Step] = []
     if explain:
@@ -50,7 +49,7 @@ def plan_table(
             check(split)
     stores: dict[str, Store] = {}
     files = [split_file(context, split, stores) for split in splits]
-    return plan_files(context, files, predicate=question.predicate, columns=question.columns, steps=steps)
+    return plan_files(context, files, predicate=asked, columns=question.columns, steps=steps)
 
 
 def time_range(predicate: Predicate | None, timestamp: str) -> tuple[int, int] | None:

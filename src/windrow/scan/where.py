@@ -135,7 +135,8 @@ def _like(condition: exp.Like, reading: Reading) -> Predicate:
     prefix, wildcard = pattern[:-1], pattern[-1:]
     if wildcard != "%" or "%" in prefix or "_" in prefix:
         raise InvalidInput(f"{condition.sql('duckdb')}: only a prefix can be looked for, such as LIKE 'cpu%'")
-    return StartsWith(reading.column(condition.this), prefix)
+    found = StartsWith(reading.column(condition.this), prefix)
+    return Not(found) if condition.args.get("negate") else found
 
 
 def _starts_with(condition: exp.StartsWith, reading: Reading) -> Predicate:
