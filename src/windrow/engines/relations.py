@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 
 import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from windrow.scan.naming import Naming, Question
 from windrow.scan.pins import Hold
 from windrow.scan.plan import ScanPlan
+from windrow.scan.schema import arrow_of
 from windrow.scan.virtual import VirtualFile
 
 __all__ = ["Relation", "rows_sql", "sql_name", "sql_text"]
@@ -78,7 +78,7 @@ def _found_columns(virtual: Sequence[VirtualFile]) -> dict[str, set[pa.DataType]
     """The columns that virtual files have, and their types there."""
     found: dict[str, set[pa.DataType]] = {}
     for each in virtual:
-        for column in pq.read_schema(pa.BufferReader(each.footer)):
+        for column in arrow_of(each.schema):
             found.setdefault(column.name, set()).add(column.type)
     return found
 

@@ -11,31 +11,51 @@ lose the rows that hold NaN. Whoever knows a chunk to be free of NaN sets its fl
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from windrow.errors import InvalidInput
 from windrow.kernels import rules as r
 from windrow.parquet import chunk as c
 from windrow.parquet import thrift as t
 from windrow.parquet.footer import MAGIC
+from windrow.parquet.grammar import Records
 from windrow.parquet.placement import VirtualRowGroup, VirtualSchema
 from windrow.parquet.schema import Leaf, PhysicalType
 
-__all__ = ["synthesise_footer"]
+__all__ = ["footer_of", "synthesise_footer"]
 
-_PLACES = {name: place for place, name in enumerate(c.FOOTER_CHUNK.names or ())}
-_KIND = slice(_PLACES["codec"], _PLACES["flags"] + 1)
+_WORDS = c.FOOTER_CHUNK.itemsize // 8
+_WORD_OF = {name: place[1] // 8 for name, place in (c.FOOTER_CHUNK.fields or {}).items()}
+# Codec, encodings and flags lie in the first two words of a record, the rest of which is its own.
+_OWN = 2
 
 
 def synthesise_footer(schema: VirtualSchema, row_groups: Sequence[VirtualRowGroup]) -> bytes:
     """The end of a Parquet file with these row groups: metadata, its length, and the magic."""
-    columns = [_Column(leaf) for leaf in schema.leaves]
-    groups = [_row_group(columns, group) for group in row_groups]
+    chunks = np.zeros((len(row_groups), len(schema.leaves)), c.FOOTER_CHUNK)
+    for place, group in enumerate(row_groups):
+        if len(group.chunks) != len(schema.leaves):
+            problem = f"a row group of {len(group.chunks)} chunks for a schema of {len(schema.leaves)} leaves"
+            raise InvalidInput(f"{problem}; give one each")
+        chunks[place] = group.chunks
+    rows = np.array([group.rows for group in row_groups], np.int64)
+    return footer_of(schema, rows, chunks, [group.statistics for group in row_groups])
+
+
+def footer_of(
+    schema: VirtualSchema, rows: NDArray[np.int64], chunks: Records, statistics: Sequence[bytes | memoryview]
+) -> bytes:
+    """The same from arrays: rows and chunks of each row group, and the bytes that hold its bounds."""
+    count = t.list_of(4, r.RECORD, [b""] * len(rows)).value
     members = [
         t.i32(1, schema.version),
         t.verbatim(2, schema.elements),
-        t.i64(3, sum(group.rows for group in row_groups)),
-        t.list_of(4, r.RECORD, groups),
+        t.i64(3, int(rows.sum())),
+        t.verbatim(4, count + _row_groups(schema, rows, chunks, statistics)),
     ]
     if schema.key_value:
         members.append(t.list_of(5, r.RECORD, _key_values(schema.key_value)))
@@ -59,20 +79,53 @@ def _key_values(pairs: Mapping[str, str | None]) -> list[bytes]:
     ]
 
 
-def _row_group(columns: Sequence[_Column], group: VirtualRowGroup) -> bytes:
-    chunks = group.chunks
-    if len(columns) != len(chunks):
-        raise InvalidInput(f"a row group of {len(chunks)} chunks for a schema of {len(columns)} leaves; give one each")
-    encoded = [column.chunk(values, group.statistics) for column, values in zip(columns, chunks.tolist(), strict=True)]
-    members = [
-        t.list_of(1, r.RECORD, encoded),
-        t.i64(2, int(chunks["total_uncompressed_size"].sum())),
-        t.i64(3, group.rows),
-    ]
-    if columns:
-        members.append(t.i64(5, int(c.chunk_starts(chunks[0]))))
-    members.append(t.i64(6, int(chunks["total_compressed_size"].sum())))
-    return t.struct(*members)
+def _row_groups(
+    schema: VirtualSchema, rows: NDArray[np.int64], chunks: Records, statistics: Sequence[bytes | memoryview]
+) -> bytes:
+    """All row groups: of each the head of its list of chunks, the chunks, and what is said of them together."""
+    if not len(rows):
+        return b""
+    from windrow.kernels.footers import render
+
+    templates = _Templates()
+    words = np.zeros((len(rows), len(schema.leaves) + 2, _WORDS), np.int64)
+    words[:, 1:-1] = chunks.view(np.int64).reshape(len(rows), len(schema.leaves), _WORDS)
+    kinds = np.empty(words.shape[:2], np.int64)
+    kinds[:, 0] = templates.add(_Template(_list_head(len(schema.leaves))))
+    for place, leaf in enumerate(schema.leaves):
+        kinds[:, place + 1] = _Column(leaf, templates).kinds(chunks[:, place])
+    kinds[:, -1] = templates.add(_group_tail(len(schema.leaves)))
+    words[:, -1, _OWN] = chunks["total_uncompressed_size"].sum(axis=1)
+    words[:, -1, _OWN + 1] = rows
+    words[:, -1, _OWN + 2] = chunks["total_compressed_size"].sum(axis=1)
+    if len(schema.leaves):
+        words[:, -1, _OWN + 3] = c.chunk_starts(chunks[:, 0])
+    out = []
+    arrays = templates.arrays()
+    for _, run in groupby(range(len(rows)), key=lambda group: id(statistics[group])):
+        first, *more = run
+        stop = more[-1] + 1 if more else first + 1
+        texts = np.frombuffer(statistics[first], np.uint8)
+        own = words[first:stop].reshape(-1, _WORDS)
+        out.append(render(*arrays, own, kinds[first:stop].reshape(-1), texts).tobytes())
+    return b"".join(out)
+
+
+def _list_head(chunks: int) -> bytes:
+    """What stands before the chunks of a row group."""
+    return t.header(1, r.LIST, after=0) + t.list_of(1, r.RECORD, [b""] * chunks).value
+
+
+def _group_tail(chunks: int) -> _Template:
+    """The fields of a row group behind its chunks."""
+    template = _Template(b"")
+    after = template.value(2, r.I64, _OWN, after=1)
+    after = template.value(3, r.I64, _OWN + 1, after=after)
+    if chunks:
+        after = template.value(5, r.I64, _OWN + 3, after=after)
+    template.value(6, r.I64, _OWN + 2, after=after)
+    template.constant(t.STOP)
+    return template
 
 
 class _Member(NamedTuple):
@@ -109,56 +162,74 @@ _AFTER = (
 
 
 class _Template:
-    """The bytes that all chunks of a column have that set the same fields; between them, each puts its own values."""
+    """The bytes that all structs have that set the same fields; between them, each puts its own values."""
 
     def __init__(self, start: bytes) -> None:
-        self._constant = start
-        self._steps: list[tuple[bytes, int, bool]] = []
+        self.end = start
+        self.steps: list[tuple[bytes, int, bool]] = []
 
     def members(self, members: Sequence[_Member], flags: int, *, after: int) -> int:
         """Add those fields of a struct that the flags tell of; the id of the last."""
         for field, kind, flag, name in members:
             if not flag or flags & flag:
-                self._constant += t.header(field, kind, after=after)
-                after = field
-                if name:
-                    self._steps.append((self._constant, _PLACES[name], kind == r.BINARY))
-                    self._constant = b""
+                after = self.value(field, kind, _WORD_OF[name] if name else None, after=after)
         return after
 
-    def constant(self, data: bytes) -> None:
-        """Add bytes that are the same in all chunks."""
-        self._constant += data
+    def value(self, field: int, kind: int, word: int | None, *, after: int) -> int:
+        """Add a field whose value is in a word of a record, or in its type alone."""
+        self.end += t.header(field, kind, after=after)
+        if word is not None:
+            self.steps.append((self.end, word, kind == r.BINARY))
+            self.end = b""
+        return field
 
-    def fill(self, values: Sequence[int], statistics: bytes) -> bytes:
-        """The bytes of a chunk with these values."""
-        out = []
-        for constant, place, is_bytes in self._steps:
-            value = values[place]
-            out.append(constant)
-            out.append(t.prefixed(statistics[value : value + values[place + 1]]) if is_bytes else t.zigzag(value))
-        out.append(self._constant)
-        return b"".join(out)
+    def constant(self, data: bytes) -> None:
+        """Add bytes that are always the same."""
+        self.end += data
+
+
+class _Templates:
+    """Templates as the arrays that compiled code goes by."""
+
+    def __init__(self) -> None:
+        self._constants = bytearray()
+        self._steps: list[tuple[int, int, int, bool]] = []
+        self._templates: list[tuple[int, int, int, int]] = []
+
+    def add(self, template: _Template) -> int:
+        """The number that the template has from now on."""
+        first = len(self._steps)
+        self._steps += [(*self._constant(data), word, is_text) for data, word, is_text in template.steps]
+        self._templates.append((first, len(self._steps), *self._constant(template.end)))
+        return len(self._templates) - 1
+
+    def arrays(self) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+        """Constant bytes, templates, steps."""
+        steps = np.array(self._steps, np.int64).reshape(-1, 4)
+        return np.frombuffer(bytes(self._constants), np.uint8), np.array(self._templates, np.int64), steps
+
+    def _constant(self, data: bytes) -> tuple[int, int]:
+        start = len(self._constants)
+        self._constants += data
+        return start, len(self._constants)
 
 
 class _Column:
     """A leaf, with the templates of its chunks."""
 
-    def __init__(self, leaf: Leaf) -> None:
+    def __init__(self, leaf: Leaf, templates: _Templates) -> None:
         physical_type = leaf.element.physical_type
         half = leaf.element.meaning is not None and leaf.element.meaning.name == "FLOAT16"
         self._has_nan = half or physical_type in (PhysicalType.FLOAT, PhysicalType.DOUBLE)
         self._type = t.i32(1, int(physical_type or 0))
         self._path = t.list_of(3, r.BINARY, [t.prefixed(name.encode()) for name in leaf.path])
-        self._templates: dict[tuple[int, ...], _Template] = {}
+        self._templates = templates
 
-    def chunk(self, values: tuple[int, ...], statistics: bytes) -> bytes:
-        """A ColumnChunk."""
-        kind = values[_KIND]
-        template = self._templates.get(kind)
-        if template is None:
-            template = self._templates[kind] = self._template(*kind)
-        return template.fill(values, statistics)
+    def kinds(self, chunks: Records) -> list[int]:
+        """The template of each chunk."""
+        facts = list(zip(*(chunks[name].tolist() for name in ("codec", "encodings", "flags")), strict=True))
+        numbers = {kind: self._templates.add(self._template(*kind)) for kind in dict.fromkeys(facts)}
+        return [numbers[kind] for kind in facts]
 
     def _template(self, codec: int, encodings: int, flags: int) -> _Template:
         """A ColumnChunk: its position, which is no longer used, and its ColumnMetaData."""

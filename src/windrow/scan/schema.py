@@ -17,7 +17,7 @@ from windrow.parquet.schema import Leaf, Repetition, leaves_of, subtree_end
 from windrow.parquet.synthesis import synthesise_footer
 from windrow.sidecar import Sidecar
 
-__all__ = ["arrow_schema", "column_names", "merged_schema", "positions_in", "schema_of"]
+__all__ = ["arrow_of", "arrow_schema", "column_names", "merged_schema", "positions_in", "schema_of"]
 
 
 def schema_of(sidecar: Sidecar) -> ParquetFooter:
@@ -75,8 +75,13 @@ def arrow_schema(sidecar: Sidecar) -> pa.Schema:
     names = column_names(footer)
     if _repeats(footer):
         raise Incompatible(f"{sidecar.name}: two columns have one name; rename one of them")
-    empty = synthesise_footer(merged_schema([footer], names), [])
-    return pq.read_schema(pa.BufferReader(empty)).remove_metadata()
+    return arrow_of(merged_schema([footer], names))
+
+
+def arrow_of(schema: VirtualSchema) -> pa.Schema:
+    """The columns of a virtual file as Arrow has them."""
+    # Of a footer without row groups, since the whole of it would be parsed.
+    return pq.read_schema(pa.BufferReader(synthesise_footer(schema, []))).remove_metadata()
 
 
 def _repeats(footer: ParquetFooter) -> bool:

@@ -14,6 +14,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,6 @@ from windrow.parquet.footer import MAGIC
 from windrow.parquet.page_index import OffsetIndex
 from windrow.parquet.placement import (
     FIRST_ADDRESS,
-    VirtualRowGroup,
     VirtualSchema,
     misleading_flags,
     null_chunk,
@@ -32,7 +32,7 @@ from windrow.parquet.placement import (
     shifted,
 )
 from windrow.parquet.schema import Leaf
-from windrow.parquet.synthesis import synthesise_footer
+from windrow.parquet.synthesis import footer_of
 from windrow.scan.files import DataFile
 from windrow.scan.schema import positions_in, schema_of
 from windrow.sidecar import Sidecar
@@ -83,6 +83,7 @@ class Segment:
 class VirtualFile:
     """A Parquet file that exists only as a list of segments."""
 
+    schema: VirtualSchema
     files: Sequence[DataFile]
     segments: Sequence[Segment]
     """In order of addresses."""
@@ -122,6 +123,31 @@ def lay_out(files: Sequence[DataFile], schema: VirtualSchema, parts: Sequence[Pa
     return space.finish()
 
 
+class _Groups(NamedTuple):
+    """Row groups of the virtual file, as arrays."""
+
+    places: NDArray[np.int64]
+    """The file of each, its row group there, and the first granule: they are read in this order."""
+    rows: NDArray[np.int64]
+    chunks: NDArray[np.void]
+    """By row group and leaf."""
+    is_null: NDArray[np.bool_]
+    """Chunks that are in no file; their addresses count from the first of them."""
+    statistics: Sequence[bytes | memoryview]
+    """The bytes that hold the bounds of each."""
+
+
+def _in_order(groups: Sequence[_Groups], leaves: int) -> _Groups:
+    """All row groups together, in the order in which they are read."""
+    if not groups:
+        none = np.empty(0, np.int64)
+        return _Groups(none, none, np.empty((0, leaves), c.FOOTER_CHUNK), np.empty((0, leaves), bool), [])
+    places, rows, chunks, is_null = (np.concatenate(each) for each in list(zip(*groups, strict=True))[:4])
+    statistics = [each for group in groups for each in group.statistics]
+    order = np.lexsort(places.T[::-1])
+    return _Groups(places[order], rows[order], chunks[order], is_null[order], [statistics[at] for at in order.tolist()])
+
+
 class _Space:
     """An address space that grows."""
 
@@ -134,7 +160,7 @@ class _Space:
         self._nulls = bytearray()
         # No two columns share a null chunk: DuckDB refuses row groups whose chunks overlap.
         self._null_places: dict[tuple[int, int], int] = {}
-        self._groups: list[tuple[tuple[int, int, int], VirtualRowGroup, NDArray[np.bool_]]] = []
+        self._groups: list[_Groups] = []
 
     def place(self, part: Part) -> None:
         """Add the pieces of one part."""
@@ -156,26 +182,20 @@ class _Space:
 
     def finish(self) -> VirtualFile:
         """The virtual file; from now on it is known where null chunks are."""
-        self._groups.sort(key=lambda item: item[0])
-        nulls = self._end
-        for _, group, is_null in self._groups:
-            group.chunks["data_page_offset"][is_null] += nulls
-        groups = [group for _, group, _ in self._groups]
-        chunks = np.empty((len(groups), len(self._schema.leaves)), c.FOOTER_CHUNK)
-        is_real = np.zeros(chunks.shape, bool)
-        for number, (_, group, is_null) in enumerate(self._groups):
-            chunks[number], is_real[number] = group.chunks, ~is_null
-        real = chunks[is_real]
+        nulls, groups = self._end, _in_order(self._groups, len(self._schema.leaves))
+        groups.chunks["data_page_offset"][groups.is_null] += nulls
+        real = groups.chunks[~groups.is_null]
         footer_address = nulls + len(self._nulls) + TAIL_PADDING
         return VirtualFile(
+            schema=self._schema,
             files=self._files,
             segments=self._segments,
             nulls=(nulls, bytes(self._nulls)),
-            footer=synthesise_footer(self._schema, groups),
+            footer=footer_of(self._schema, groups.rows, groups.chunks, groups.statistics),
             footer_address=footer_address,
             chunks=np.stack([c.chunk_starts(real), real["total_compressed_size"]], axis=1),
-            rows=sum(group.rows for group in groups),
-            row_groups=len(groups),
+            rows=int(groups.rows.sum()),
+            row_groups=len(groups.rows),
         )
 
     def _place_whole(
@@ -195,9 +215,8 @@ class _Space:
         is_null[:, [leaf.index for leaf in self._schema.leaves if leaf.index not in set(there)]] = True
         for group, leaf in np.argwhere(is_null).tolist():
             placed[group, leaf] = self._null(self._schema.leaves[leaf], int(rows[group]))
-        statistics = _bytes(part.sidecar)
-        for piece, chunks, count, nulls in zip(pieces, placed, rows.tolist(), is_null, strict=True):
-            self._groups.append(((piece.file, piece.group, 0), VirtualRowGroup(count, chunks, statistics), nulls))
+        places = np.array([(piece.file, piece.group, 0) for piece in pieces], np.int64)
+        self._groups.append(_Groups(places, rows, placed, is_null, [_bytes(part.sidecar)] * len(pieces)))
 
     def _place_run(
         self, part: Part, positions: Sequence[int], there: Sequence[int], found: NDArray[np.void], piece: Piece
@@ -215,8 +234,9 @@ class _Space:
                 placed[leaf.index] = self._null(leaf, rows)
             else:
                 placed[leaf.index] = self._run(piece, granules, positions[leaf.index], chunks[leaf.index])
-        group = VirtualRowGroup(rows, placed, _bytes(part.sidecar))
-        self._groups.append(((piece.file, piece.group, piece.first), group, is_null))
+        place = np.array([(piece.file, piece.group, piece.first)], np.int64)
+        found_rows = np.array([rows], np.int64)
+        self._groups.append(_Groups(place, found_rows, placed[None], is_null[None], [_bytes(part.sidecar)]))
 
     def _run(self, piece: Piece, granules: GranuleIndex, column: int, chunk: NDArray[np.void]) -> NDArray[np.void]:
         """The record of a run of pages, which gets addresses of its own, its dictionary before it."""
@@ -278,6 +298,6 @@ def _values(granules: GranuleIndex, column: int, first: int, stop: int) -> int |
     return int(values[found[0], first:stop].sum()) if len(found) else None
 
 
-def _bytes(sidecar: Sidecar) -> bytes:
+def _bytes(sidecar: Sidecar) -> bytes | memoryview:
     buffer = sidecar.buffer
-    return buffer if isinstance(buffer, bytes) else memoryview(buffer)  # type: ignore[return-value]
+    return buffer if isinstance(buffer, bytes) else memoryview(buffer)
