@@ -15,10 +15,12 @@ from windrow.ingest.attributes import RESIDUAL, AttributeRule
 from windrow.ingest.result import IngestResult
 from windrow.inspection import Inspect, TableDescription, describe
 from windrow.metastore import TableRecord
+from windrow.model.predicate import Predicate
 from windrow.model.scope import DEFAULT_SOURCE
 from windrow.model.settings import TableSettings
 from windrow.model.split import SplitMetadata
-from windrow.scan.context import ScanContext
+from windrow.model.units import parse_bytes
+from windrow.scan.context import ReadContext, ScanContext
 from windrow.scan.naming import Question
 from windrow.scan.plan import ScanPlan
 from windrow.scan.tables import plan_table
@@ -27,6 +29,7 @@ from windrow.scan.where import parse_where
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from windrow.engines.scan import Scan
     from windrow.ingest.files import FileFormat
     from windrow.ingest.plan import IngestPlan
     from windrow.ingest.register import Register, RegisterPlan, RegisterResult
@@ -247,12 +250,38 @@ class Table:
         def check(split: SplitMetadata) -> None:
             check_unchanged(split, self.name)
 
+        def plan(question: Question, *, explain: bool = False) -> ScanPlan:
+            return plan_table(context, metastore, record, version, question, explain=explain, check=check)
+
         return Relation(
             pa.schema([(column.name, column.type) for column in columns]),
-            lambda question: plan_table(context, metastore, record, version, question, check=check),
+            plan,
             attributes,
             hold=lambda: pins.hold(record.table_id, version),
+            explain=lambda question: plan(question, explain=True),
         )
+
+    def scan(
+        self,
+        where: str | Predicate | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        memory_budget: str | int = "256MiB",
+    ) -> Scan:
+        """Return the rows that meet a condition, for Arrow, Polars, DuckDB or Spark; nothing is read yet.
+
+        `where` is any condition of DuckDB's SQL, such as `metric_name = 'cpu' and value > 2 * limit`, or a `Predicate`;
+        times in it are UTC. Columns are named as in a query, and so are attributes that rows keep in a map. The scan
+        is of the version that the table has now. Of files that are far away no more than `memory_budget` is kept.
+
+        >>> metrics.scan(where="host = 'h1'", columns=["value"]).to_arrow()  # doctest: +SKIP
+        """
+        from windrow.engines.scan import Scan
+
+        store = self.context.reading or self.context.store
+        budget = parse_bytes(memory_budget, "memory_budget")
+        context = ReadContext(self.context.url, store, self.context.cache, in_flight=max(budget // 2, 1))
+        return Scan.of(self.name, self.relation(), context, where, columns)
 
     def plan(self, where: str | None = None, columns: Sequence[str] | None = None) -> ScanPlan:
         """Say what a scan would read: virtual files, and how many windows, splits, row groups, granules and bytes.

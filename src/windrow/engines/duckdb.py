@@ -14,13 +14,14 @@ import duckdb
 import pyarrow as pa
 
 from windrow.engines.filesystem import VirtualFileSystem
-from windrow.engines.relations import Relation, rows_sql, sql_name
+from windrow.engines.relations import Relation, rows_sql
 from windrow.errors import InvalidInput, NotFound, Replaced, SnapshotExpired, StorageError
 from windrow.model.predicate import Predicate
 from windrow.scan.context import ReadContext
 from windrow.scan.naming import Naming, Question
 from windrow.scan.reading import VirtualReader
 from windrow.scan.references import needed_rows
+from windrow.scan.spelling import sql_name
 
 __all__ = ["Answer", "DuckDBEngine", "Relation"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,13 +11,16 @@ from typing import Any
 
 from fsspec.spec import AbstractFileSystem
 
+from windrow.scan.context import ReadContext
 from windrow.scan.handles import Handle
 from windrow.scan.reading import VirtualReader
+from windrow.scan.virtual import VirtualFile
 
-__all__ = ["VirtualFileSystem"]
+__all__ = ["KeptFiles", "VirtualFileSystem"]
 
 _PROTOCOL = "windrow"
 _MADE = datetime(2000, 1, 1, tzinfo=UTC)
+_numbers = itertools.count(1)
 
 
 class VirtualFileSystem(AbstractFileSystem):  # type: ignore[misc]
@@ -68,3 +72,49 @@ class VirtualFileSystem(AbstractFileSystem):  # type: ignore[misc]
             return self._readers[self._strip_protocol(path)][-1]
         except (KeyError, IndexError):
             raise FileNotFoundError(path) from None
+
+
+class KeptFiles(AbstractFileSystem):  # type: ignore[misc]
+    """Virtual files for a connection that is not ours: they are there for as long as it is, and open only while read.
+
+    Each has a protocol of its own, since a connection that shares its database with others may know one already.
+    """
+
+    cachable = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.protocol = f"{_PROTOCOL}-{next(_numbers)}"
+        self._kept: dict[str, tuple[VirtualFile, ReadContext, object]] = {}
+
+    def keep(self, virtual: VirtualFile, context: ReadContext, hold: object) -> str:
+        """Serve a file from now on, and what is held for it; gives its path."""
+        path = f"{self.protocol}://{virtual.name}"
+        self._kept.setdefault(path, (virtual, context, hold))
+        return path
+
+    def open(self, path: str, mode: str = "rb", **_: Any) -> Handle:  # noqa: ARG002
+        """Open a file for reading."""
+        virtual, context, _hold = self._found(path)
+        return Handle(VirtualReader(virtual, context))
+
+    def info(self, path: str, **_: Any) -> dict[str, Any]:
+        """What a file is."""
+        return {"name": path, "size": self._found(path)[0].size, "type": "file"}
+
+    def exists(self, path: str, **_: Any) -> bool:
+        """Whether there is such a file."""
+        return path in self._kept
+
+    def glob(self, path: str, **_: Any) -> list[str]:
+        """The file itself: names are no patterns."""
+        return [path] if self.exists(path) else []
+
+    def modified(self, path: str) -> datetime:  # noqa: ARG002
+        """Always the same: another content has another name."""
+        return _MADE
+
+    def _found(self, path: str) -> tuple[VirtualFile, ReadContext, object]:
+        if path not in self._kept:
+            raise FileNotFoundError(path)
+        return self._kept[path]

@@ -12,9 +12,10 @@ from windrow.scan.naming import Naming, Question
 from windrow.scan.pins import Hold
 from windrow.scan.plan import ScanPlan
 from windrow.scan.schema import arrow_of
+from windrow.scan.spelling import sql_name, sql_text
 from windrow.scan.virtual import VirtualFile
 
-__all__ = ["Relation", "rows_sql", "sql_name", "sql_text"]
+__all__ = ["Relation", "rows_sql"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,8 @@ class Relation:
     """Called when a file turned out to be replaced, before everything is planned anew."""
     hold: Callable[[], Hold] | None = None
     """Holds the version that is read, for as long as it is; None where there are no versions."""
+    explain: Callable[[Question], ScanPlan] | None = None
+    """As `plan`, and counts too how much there was to begin with."""
 
     def narrowed(self, naming: Naming) -> Relation:
         """The same with those columns alone that a query can mean."""
@@ -64,16 +67,6 @@ def rows_sql(
     return f"SELECT {', '.join(_expressions(relation))} FROM (SELECT {typed} {files if paths else 'WHERE false'})"
 
 
-def sql_name(text: str) -> str:
-    """A name as SQL writes it."""
-    return '"' + text.replace('"', '""') + '"'
-
-
-def sql_text(text: str) -> str:
-    """A text as SQL writes it."""
-    return "'" + text.replace("'", "''") + "'"
-
-
 def _found_columns(virtual: Sequence[VirtualFile]) -> dict[str, set[pa.DataType]]:
     """The columns that virtual files have, and their types there."""
     found: dict[str, set[pa.DataType]] = {}
@@ -87,13 +80,18 @@ def _typed(cursor: duckdb.DuckDBPyConnection, columns: pa.Schema, found: Mapping
     """Each column with the type that it has in the table; files may have a narrower one, or lack it."""
     if all(found.get(column.name) == {column.type} for column in columns):
         return ", ".join(sql_name(column.name) for column in columns)
-    types = cursor.from_arrow(columns.empty_table()).types
+    types = cursor.from_arrow(pa.schema([_as_count(column) for column in columns]).empty_table()).types
     return ", ".join(
         sql_name(column.name)
         if found.get(column.name) == {column.type}
         else f"CAST({sql_name(column.name) if column.name in found else 'NULL'} AS {kind}) AS {sql_name(column.name)}"
         for column, kind in zip(columns, types, strict=True)
     )
+
+
+def _as_count(column: pa.Field) -> pa.Field:
+    """Durations are counts in Parquet, and DuckDB's own are no finer than a microsecond."""
+    return column.with_type(pa.int64()) if pa.types.is_duration(column.type) else column
 
 
 def _expressions(relation: Relation) -> Iterator[str]:

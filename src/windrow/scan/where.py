@@ -31,7 +31,7 @@ from windrow.model.predicate import (
     StartsWith,
 )
 
-__all__ = ["OPS", "Reading", "listed", "literal_of", "mirrored", "parse_where", "predicate_of"]
+__all__ = ["OPS", "Reading", "listed", "literal_of", "mirrored", "parse_condition", "parse_where", "predicate_of"]
 
 OPS: dict[type[exp.Expr], Op] = {
     exp.EQ: Op.EQUAL,
@@ -68,14 +68,20 @@ def mirrored(op: Op) -> Op:
 
 def parse_where(text: str) -> Predicate:
     """Return the predicate that the text of a WHERE clause says, or refuse it with the part that cannot be said."""
+    return predicate_of(parse_condition(text))
+
+
+def parse_condition(text: str) -> exp.Expr:
+    """Return the text of a WHERE clause, parsed; what is more or less than a condition is refused."""
     try:
         parsed = parse_one(f"SELECT 1 WHERE {text}", read="duckdb")
-    except SqlglotError as error:
+    except (SqlglotError, RecursionError) as error:
         raise InvalidInput(f"condition {text!r} cannot be read: {str(error).splitlines()[0]}") from error
     more = {name for name, value in parsed.args.items() if value} - {"expressions", "where"}
     if not isinstance(parsed, exp.Select) or more:
         raise InvalidInput(f"condition {text!r} is more than a condition; give what stands behind WHERE alone")
-    return predicate_of(parsed.args["where"].this)
+    condition: exp.Expr = parsed.args["where"].this
+    return condition
 
 
 def predicate_of(condition: exp.Expr, reading: Reading | None = None) -> Predicate:

@@ -1,0 +1,191 @@
+"""Rows as a stream of Arrow batches: DuckDB decodes and filters, and no more is held than is on its way."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+
+import duckdb
+import pyarrow as pa
+
+from windrow.engines.filesystem import VirtualFileSystem
+from windrow.engines.selection import Selection
+from windrow.errors import InvalidInput, NotFound, StorageError, WindrowError
+from windrow.scan.context import ReadContext
+from windrow.scan.plan import ScanPlan
+from windrow.scan.reading import VirtualReader
+
+__all__ = ["RowStream", "count_rows", "scanning_cursor"]
+
+_BATCH_ROWS = 2**16
+
+
+class _Database:
+    """DuckDB as scans use it: a cursor costs little, a database for each scan would cost more than a small one."""
+
+    def __init__(self) -> None:
+        self.files = VirtualFileSystem()
+        self.connection = duckdb.connect(":memory:")
+        self.connection.execute("SET GLOBAL TimeZone = 'UTC'")
+        self.connection.execute("SET enable_external_file_cache = false")
+        self.connection.register_filesystem(self.files)
+
+
+_kept: dict[int, _Database] = {}
+"""By process: a forked one inherits no threads, and needs a database of its own."""
+_guard = threading.Lock()
+
+
+@atexit.register
+def _close() -> None:
+    """Close the database before Python takes away what it needs for that."""
+    for database in _kept.values():
+        database.connection.close()
+    _kept.clear()
+
+
+def _database() -> _Database:
+    with _guard:
+        if os.getpid() not in _kept:
+            _kept[os.getpid()] = _Database()
+        return _kept[os.getpid()]
+
+
+def scanning_cursor() -> duckdb.DuckDBPyConnection:
+    """Return a cursor whose time zone is UTC; close it after use."""
+    return _database().connection.cursor()
+
+
+class RowStream:
+    """The rows of a selection. Iterate over it once, or close it; the version is held until then."""
+
+    def __init__(self, selection: Selection, context: ReadContext) -> None:
+        self._opened = _Opened(selection, context)
+        with self._opened.errors_told():
+            self._batches = self._opened.cursor.sql(self._opened.sql()).to_arrow_reader(_BATCH_ROWS)
+        found = self._batches.schema
+        self.schema = pa.schema(
+            [(each.name, _reachable(has.type, each.type)) for has, each in zip(found, selection.schema, strict=True)]
+        )
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        try:
+            with self._opened.errors_told():
+                for batch in self._batches:
+                    if batch.num_rows:
+                        yield batch if batch.schema == self.schema else _conformed(batch, self.schema)
+                self._opened.finish()
+        finally:
+            self.close()
+
+    def reader(self) -> pa.RecordBatchReader:
+        """Return the stream as a reader, which others can take over by Arrow's C interface."""
+        return pa.RecordBatchReader.from_batches(self.schema, iter(self))
+
+    def close(self) -> None:
+        """Let go of files and of the version."""
+        self._opened.close()
+
+
+def count_rows(selection: Selection, context: ReadContext) -> int:
+    """Count the rows of a selection; without a condition that is known before anything is read."""
+    opened = _Opened(selection.counting(), context)
+    try:
+        with opened.errors_told():
+            if selection.where is None and selection.pruned_by is None:
+                return opened.plan.rows
+            found: int = opened.cursor.execute(opened.sql(count=True)).fetchall()[0][0]
+            opened.finish()
+            return found
+    finally:
+        opened.close()
+
+
+class _Opened:
+    """A selection that is planned, and whose virtual files are served, until it is closed."""
+
+    def __init__(self, selection: Selection, context: ReadContext) -> None:
+        self._selection = selection
+        self._stack = ExitStack()
+        self._readers: list[VirtualReader] = []
+        try:
+            self._open(selection, context)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, selection: Selection, context: ReadContext) -> None:
+        database, enter = _database(), self._stack.enter_context
+        hold = selection.relation.hold
+        self._hold = None if hold is None else enter(hold())
+        self.cursor: duckdb.DuckDBPyConnection = enter(database.connection.cursor())
+        with self.errors_told():
+            self.plan: ScanPlan = selection.relation.plan(selection.question(self.cursor))
+        self._readers = [enter(VirtualReader(each, context)) for each in self.plan.virtual]
+        self._paths = [
+            enter(database.files.serving(each.name, reader))
+            for each, reader in zip(self.plan.virtual, self._readers, strict=True)
+        ]
+
+    def sql(self, *, count: bool = False) -> str:
+        """The query, of the rows or of their number."""
+        return self._selection.sql(self.cursor, self.plan, self._paths, count=count)
+
+    def finish(self) -> None:
+        """Make sure that what was read is what was planned with."""
+        for reader in self._readers:
+            reader.finish()
+
+    @contextmanager
+    def errors_told(self) -> Iterator[None]:
+        """For a block in which DuckDB works: what goes wrong there is said in our own words."""
+        try:
+            yield
+        except Exception as error:
+            told = self.told(error)
+            if told is None:
+                raise
+            raise told from error
+
+    def told(self, error: Exception) -> WindrowError | None:
+        """Return what an error really is; None where it is that already."""
+        failure = next((each.failure for each in self._readers if each.failure is not None), None)
+        found = error if isinstance(error, WindrowError) else failure
+        if isinstance(found, NotFound | StorageError) and self._hold is not None:
+            # What is missing is no damage when its version is not kept any more.
+            self._hold.check()
+        if found is None and isinstance(error, duckdb.Error | pa.ArrowException | OSError):
+            problem = str(error).partition("\n\nLINE")[0]
+            found = InvalidInput(f"scan of {self._selection.name!r} failed: {problem}")
+        return None if found is error else found
+
+    def close(self) -> None:
+        """Let go of everything; doing it twice is fine."""
+        self._stack.close()
+
+    def __del__(self) -> None:
+        # A stream that nobody read to its end; the database may be gone with the process.
+        with suppress(Exception):
+            self.close()
+
+
+def _reachable(found: pa.DataType, wanted: pa.DataType) -> pa.DataType:
+    """The type of the table, unless DuckDB has no such type and what it gives is another."""
+    if pa.types.is_floating(found) != pa.types.is_floating(wanted):
+        return found
+    try:
+        pa.nulls(0, found).cast(wanted)
+    except pa.ArrowNotImplementedError:
+        return found
+    return wanted
+
+
+def _conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    columns = [
+        column if column.type == each.type else column.cast(each.type)
+        for column, each in zip(batch.columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -1,0 +1,183 @@
+"""Some columns of the rows of a relation that meet a condition: what a scan asks, whoever executes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from functools import cached_property
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+from sqlglot import exp
+
+from windrow.engines.relations import Relation, rows_sql
+from windrow.errors import InvalidInput
+from windrow.model.predicate import Predicate
+from windrow.scan.conditions import all_of
+from windrow.scan.naming import Naming, Question
+from windrow.scan.plan import ScanPlan
+from windrow.scan.references import needed_rows
+from windrow.scan.spelling import spelled, sql_name
+from windrow.scan.where import OPS, parse_condition
+
+__all__ = ["Selection", "condition_text"]
+
+_MOST_DIGITS = 38
+_FINEST = exp.DataType(this=exp.DataType.Type.USERDEFINED, kind="TIMESTAMPTZ_NS")
+_MOMENTS = (exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentTime, exp.Localtimestamp, exp.Localtime)
+_MOMENT_CALLS = frozenset(
+    ["now", "today", "transaction_timestamp", "get_current_timestamp", "current_localtimestamp", "current_localtime"]
+)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A question to one relation. `columns` are spelled as the relation spells them."""
+
+    name: str
+    """What the relation is called in the condition."""
+    relation: Relation
+    columns: tuple[str, ...]
+    where: str | None = None
+    """A condition of DuckDB's SQL."""
+    pruned_by: Predicate | None = None
+    """What rows must meet besides: those that do not may be left out, or not."""
+
+    @classmethod
+    def of(cls, name: str, relation: Relation, where: str | None, columns: Iterable[str] | None) -> Selection:
+        """Check a question; None stands for all columns, and for all rows."""
+        known = [*relation.columns.names, *relation.extra_names]
+        chosen = known if columns is None else [_spelled_as(name, known, column) for column in columns]
+        if not chosen or len(set(chosen)) < len(chosen):
+            raise InvalidInput(f"scan of {name!r}: name at least one column, and each of them once, found {chosen}")
+        return cls(name, relation, tuple(chosen), where)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns with the types that they have in the table; what rows keep in a map is text."""
+        types = {column.name: column.type for column in self.relation.columns}
+        return pa.schema([(name, _delivered(types.get(name, pa.string()))) for name in self.columns])
+
+    def narrowed(self, columns: Iterable[str], pruned_by: Predicate | None) -> Selection:
+        """The same for some of the columns, where rows that do not meet a predicate may be left out."""
+        return replace(self, columns=tuple(columns), pruned_by=all_of([self.pruned_by, pruned_by]))
+
+    def counting(self) -> Selection:
+        """The same with one column alone, one of the condition if it can be: enough to count rows."""
+        asked = Naming.of(self._query(sql_name(self.name), self.where, count=True))
+        named = [name for name in self.relation.columns.names if asked.words is not None and asked.means(name)]
+        return replace(self, columns=tuple([*named, *self.columns][:1]))
+
+    @cached_property
+    def _naming(self) -> Naming:
+        return Naming.of(self._query(sql_name(self.name), self.where))
+
+    @cached_property
+    def needed(self) -> Relation:
+        """The relation with the columns that the question is about."""
+        return self.relation.narrowed(self._naming)
+
+    def question(self, cursor: duckdb.DuckDBPyConnection) -> Question:
+        """What has to be asked of metadata: at least all rows that meet the condition; `cursor` knows constants."""
+        relation = self.needed
+        predicate = self.pruned_by
+        if self.where is not None and self._naming.tree is not None:
+            predicate = all_of([_said(cursor, self._naming.tree, self.name, relation.plain_columns), predicate])
+        return Question(tuple(relation.columns.names), predicate)
+
+    @cached_property
+    def _condition(self) -> str | None:
+        """The condition as DuckDB can answer it."""
+        finest = [each.name.lower() for each in self.relation.columns if _is_finest(each.type)]
+        return self.where if self.where is None or not finest else _with_fine_values(self.where, frozenset(finest))
+
+    def check(self, cursor: duckdb.DuckDBPyConnection) -> None:
+        """Refuse a condition that names unknown columns, or compares what cannot be compared."""
+        rows = f"({rows_sql(cursor, self.needed, [], [])}) AS {sql_name(self.name)}"
+        try:
+            cursor.execute(self._query(rows, self._condition)).fetchall()
+        except duckdb.Error as error:
+            # Behind the first lines stands the query that was made of the condition.
+            problem = str(error).partition("\n\nLINE")[0]
+            raise InvalidInput(f"scan of {self.name!r}: the condition cannot be asked: {problem}") from error
+
+    def sql(self, cursor: duckdb.DuckDBPyConnection, plan: ScanPlan, paths: list[str], *, count: bool = False) -> str:
+        """The query over the virtual files of a plan, which are served under paths."""
+        rows = f"({rows_sql(cursor, self.needed, plan.virtual, paths)}) AS {sql_name(self.name)}"
+        return self._query(rows, self._condition, count=count)
+
+    def _query(self, rows: str, condition: str | None, *, count: bool = False) -> str:
+        columns = "count(*)" if count else ", ".join(map(sql_name, self.columns))
+        # The condition may end with a comment.
+        return f"SELECT {columns} FROM {rows}" + ("" if condition is None else f" WHERE ({condition}\n)")
+
+
+def _delivered(kind: pa.DataType) -> pa.DataType:
+    """DuckDB reads decimals of more digits than it has as floats."""
+    return pa.float64() if pa.types.is_decimal(kind) and kind.precision > _MOST_DIGITS else kind
+
+
+def condition_text(where: str | Predicate, cursor: duckdb.DuckDBPyConnection) -> str:
+    """Return a condition as text, in which the present moment is a value: whoever asks it later asks the same."""
+    if not isinstance(where, str):
+        if not isinstance(where, Predicate):
+            raise InvalidInput(f"where is a {type(where).__name__}; give the text of a condition, or a Predicate")
+        return spelled(where)
+    condition = parse_condition(where)
+    if condition.find(exp.Query):
+        raise InvalidInput(f"condition {where!r} asks a query inside; use lake.sql for that")
+    moments = [node for node in condition.walk() if _is_moment(node)]
+    if not moments:
+        return where
+    asked = ", ".join(f"CAST({node.sql('duckdb')} AS VARCHAR), typeof({node.sql('duckdb')})" for node in moments)
+    values = cursor.execute(f"SELECT {asked}").fetchall()[0]
+    root = exp.Paren(this=condition)
+    for node, text, kind in zip(moments, values[::2], values[1::2], strict=True):
+        node.replace(exp.cast(exp.Literal.string(text), kind, dialect="duckdb"))
+    return str(root.sql("duckdb"))
+
+
+def _is_moment(node: exp.Expr) -> bool:
+    return isinstance(node, _MOMENTS) or (isinstance(node, exp.Anonymous) and node.name.lower() in _MOMENT_CALLS)
+
+
+def _is_finest(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(kind) and kind.tz is not None and kind.unit == "ns")
+
+
+def _with_fine_values(where: str, columns: frozenset[str]) -> str:
+    """Give values that instants of nanoseconds are compared with their type, which DuckDB does for texts alone."""
+    condition = exp.Paren(this=parse_condition(where))
+    changed = False
+    for test in list(condition.find_all(*OPS, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In)):
+        parts = [each for each in test.iter_expressions() if not isinstance(each, exp.Literal | exp.Null)]
+        if not any(isinstance(each, exp.Column) and each.name.lower() in columns for each in parts):
+            continue
+        for part in parts:
+            if not part.find(exp.Column):
+                part.replace(exp.Cast(this=part.copy(), to=_FINEST.copy()))
+                changed = True
+    return str(condition.sql("duckdb")) if changed else where
+
+
+def _said(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr, name: str, columns: pa.Schema) -> Predicate | None:
+    def constant(expression: Any) -> Any:
+        return cursor.execute(f"SELECT {expression.sql('duckdb')}").fetchall()[0][0]
+
+    try:
+        return needed_rows(tree, {name: columns}, constant)[name]
+    except duckdb.Error:
+        # A constant without a value: the question itself will say so, if it ever comes to need it.
+        return None
+
+
+def _spelled_as(name: str, known: list[str], column: str) -> str:
+    """Return a column as the relation spells it: case tells nothing apart."""
+    found = next((each for each in known if each.lower() == str(column).lower()), None)
+    if found is None:
+        near = get_close_matches(str(column), known, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(known)}"
+        raise InvalidInput(f"scan of {name!r}: there is no column {column!r}; {hint}")
+    return found
