@@ -100,7 +100,9 @@ class World:
         whole = pa.concat_tables([empty, *self.tables], promote_options="permissive").cast(self.schema)
         self.native.register("arrow", whole)
         self.native.execute("create table t as select * from arrow")
-        self.ways = {way: self.way(*way) for way in itertools.product([True, False], [True, False], ["local", "far"])}
+        self.ways = {
+            way: self.way(*way) for way in itertools.product([True, False], [True, False], ["local", "plain", "far"])
+        }
 
     def table(self, number):
         """Files lack columns, and older ones have narrower types."""
@@ -114,7 +116,7 @@ class World:
 
     def way(self, sidecars, caches, place):
         folder = self.folder / f"{sidecars}-{caches}-{place}"
-        store = LocalStore(folder) if place == "local" else CountingStore(open_store("memory://"))
+        store = CountingStore(open_store("memory://")) if place == "far" else LocalStore(folder)
         options = {"row_group_size": 150, "max_rows_per_page": 20, "write_page_index": self.draw.random() < 0.7}
         files = [
             put_file(store, f"{number}.parquet", parquet(table, **options), sidecar=sidecars, mutable=number % 2 == 0)
@@ -127,7 +129,8 @@ class World:
         def plan(asked):
             return plan_files(context, files, predicate=asked.predicate, columns=asked.columns)
 
-        return DuckDBEngine(ReadContext("lake", store, cache, parallel=2)), Relation(self.schema, plan)
+        read = ReadContext("lake", store, cache, parallel=2, plain=place == "plain")
+        return DuckDBEngine(read), Relation(self.schema, plan)
 
     def query(self):
         names = self.draw.sample([*COLUMNS], self.draw.randrange(1, 4))

@@ -19,9 +19,11 @@ from windrow.errors import InvalidInput, NotFound, Replaced, SnapshotExpired, St
 from windrow.model.predicate import Predicate
 from windrow.scan.context import ReadContext
 from windrow.scan.naming import Naming, Question
+from windrow.scan.plain import PlainFiles, plain_files
 from windrow.scan.reading import VirtualReader
 from windrow.scan.references import needed_rows
 from windrow.scan.spelling import sql_name
+from windrow.scan.virtual import VirtualFile
 
 __all__ = ["Answer", "DuckDBEngine", "Relation"]
 
@@ -113,7 +115,7 @@ class DuckDBEngine:
     def _answer(
         self, query: str, naming: Naming, relations: Mapping[str, Relation], tables: Mapping[str, object]
     ) -> Answer:
-        readers: list[VirtualReader] = []
+        readers: list[VirtualReader | PlainFiles] = []
         with self._lock, self._connection.cursor() as cursor, ExitStack() as stack:
             try:
                 # In a transaction now() is the same for what is left out and for what is asked.
@@ -140,17 +142,21 @@ class DuckDBEngine:
         name: str,
         relation: Relation,
         needed: Predicate | None,
-    ) -> list[VirtualReader]:
+    ) -> list[VirtualReader | PlainFiles]:
         """Make a view of a relation's name, over virtual files that are served until the stack is closed."""
         plan = relation.plan(Question(tuple(relation.columns.names), needed))
-        readers = [stack.enter_context(VirtualReader(each, self._context)) for each in plan.virtual]
-        paths = [
-            stack.enter_context(self._files.serving(each.name, reader))
-            for each, reader in zip(plan.virtual, readers, strict=True)
-        ]
-        rows = rows_sql(cursor, relation, plan.virtual, paths)
+        served = [self._serve(stack, each) for each in plan.virtual]
+        rows = rows_sql(cursor, relation, plan.virtual, [path for paths, _ in served for path in paths])
         cursor.execute(f"CREATE OR REPLACE TEMP VIEW {sql_name(name)} AS {rows}")
-        return readers
+        return [reader for _, reader in served]
+
+    def _serve(self, stack: ExitStack, virtual: VirtualFile) -> tuple[list[str], VirtualReader | PlainFiles]:
+        """The paths under which DuckDB finds a virtual file, or the files that it is made of."""
+        plain = plain_files(virtual, wanted=self._context.plain)
+        if plain is not None:
+            return plain
+        reader = stack.enter_context(VirtualReader(virtual, self._context))
+        return [stack.enter_context(self._files.serving(virtual.name, reader))], reader
 
 
 def _needed(

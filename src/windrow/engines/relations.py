@@ -63,7 +63,9 @@ def rows_sql(
 ) -> str:
     """The query that gives the rows of a relation out of virtual files, which are served under paths."""
     typed = _typed(cursor, relation.columns, _found_columns(virtual))
-    files = f"FROM read_parquet([{', '.join(map(sql_text, paths))}], union_by_name = {len(paths) > 1})"
+    # Folders of a table are named after tenants and windows, which are no columns.
+    options = f"union_by_name = {len(paths) > 1}, hive_partitioning = false"
+    files = f"FROM read_parquet([{', '.join(map(sql_text, paths))}], {options})"
     return f"SELECT {', '.join(_expressions(relation))} FROM (SELECT {typed} {files if paths else 'WHERE false'})"
 
 

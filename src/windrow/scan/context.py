@@ -53,6 +53,11 @@ class ReadContext:
     """How many requests run at once."""
     in_flight: int = _GIB
     """How many bytes may have been fetched and not yet read."""
+    plain: bool | None = None
+    """Whether engines read local files themselves, not parts of them as a virtual file; None is where that is faster.
+
+    Where the files alone would mislead an engine, they are read as a virtual file in any case.
+    """
 
     def __post_init__(self) -> None:
         if self.parallel < 1 or self.in_flight < 1:

@@ -31,7 +31,7 @@ from windrow.parquet.placement import (
     page_run,
     shifted,
 )
-from windrow.parquet.schema import Leaf
+from windrow.parquet.schema import Leaf, PhysicalType
 from windrow.parquet.synthesis import footer_of
 from windrow.scan.files import DataFile
 from windrow.scan.schema import positions_in, schema_of
@@ -43,6 +43,9 @@ __all__ = ["Part", "Piece", "Segment", "VirtualFile", "lay_out"]
 
 TAIL_PADDING = 256 * 2**10
 """DuckDB reads up to so many bytes before the footer, which should be nobody's data."""
+
+_PLAIN_NUMBERS = frozenset({PhysicalType.BOOLEAN, PhysicalType.INT32, PhysicalType.INT64})
+_PLAIN_MEANINGS = frozenset({"STRING", "DECIMAL"})
 
 # Filters are asked while planning. Behind their addresses an engine would find nothing.
 _NOT_MAPPED = c.HAS_BLOOM_OFFSET | c.HAS_BLOOM_LENGTH
@@ -95,6 +98,10 @@ class VirtualFile:
     """Address and length of every chunk that is in a file: what a reader of all columns needs."""
     rows: int
     row_groups: int
+    is_plain: bool
+    """Whether an engine that reads the files themselves finds no other values: nothing was made up or kept from it."""
+    is_whole: bool
+    """Whether all rows of the files are in it."""
 
     @property
     def size(self) -> int:
@@ -161,13 +168,19 @@ class _Space:
         # No two columns share a null chunk: DuckDB refuses row groups whose chunks overlap.
         self._null_places: dict[tuple[int, int], int] = {}
         self._groups: list[_Groups] = []
+        self._hides = False
+        self._whole = 0
 
     def place(self, part: Part) -> None:
         """Add the pieces of one part."""
         footer = schema_of(part.sidecar)
         positions = positions_in(footer, self._schema)
         assert positions is not None  # noqa: S101 (the plan puts only such parts together)
-        hidden = np.uint32(misleading_flags(footer, self._schema) | _NOT_MAPPED)
+        misleading = misleading_flags(footer, self._schema)
+        hidden = np.uint32(misleading | _NOT_MAPPED)
+        self._hides |= bool(misleading)
+        # A row group of which only some granules are read can be no whole one.
+        self._whole += part.sidecar.row_group_count if all(piece.stop is None for piece in part.pieces) else -1
         there = [leaf for leaf, position in enumerate(positions) if position >= 0]
         units = [piece.unit for piece in part.pieces]
         found = restore_chunks(part.sidecar, units, [positions[leaf] for leaf in there])
@@ -196,6 +209,8 @@ class _Space:
             chunks=np.stack([c.chunk_starts(real), real["total_compressed_size"]], axis=1),
             rows=int(groups.rows.sum()),
             row_groups=len(groups.rows),
+            is_plain=not self._hides and not groups.is_null.any() and all(map(_is_plain, self._schema.leaves)),
+            is_whole=len(groups.rows) == self._whole,
         )
 
     def _place_whole(
@@ -278,6 +293,19 @@ class _Space:
             self._null_places[key] = len(self._nulls)
             self._nulls += null_chunk(leaf, rows)
         return null_record(leaf, rows, at=self._null_places[key])
+
+
+def _is_plain(leaf: Leaf) -> bool:
+    """Whether every engine takes a column for the same, and its bounds for no more than they are.
+
+    Bounds of floats leave NaN out, and bytes may mean something to an engine that knows more of the file.
+    """
+    element = leaf.element
+    if leaf.max_repetition or leaf.max_definition > 1 or element.physical_type is None:
+        return False
+    if element.physical_type in _PLAIN_NUMBERS:
+        return True
+    return element.meaning is not None and element.meaning.name in _PLAIN_MEANINGS
 
 
 def _all_null(chunks: NDArray[np.void], leaves: Sequence[Leaf]) -> NDArray[np.bool_]:
