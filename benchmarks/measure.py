@@ -37,7 +37,7 @@ __all__ = [
 
 _ROUNDED = 0.05
 _TICKS = os.sysconf("SC_CLK_TCK")
-_NOT_BENCHMARKS = ("__init__", "__main__", "measure")
+_NOT_BENCHMARKS = ("__init__", "__main__", "measure", "query_tables")
 
 
 class Size(IntEnum):

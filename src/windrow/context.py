@@ -16,6 +16,7 @@ from windrow.errors import ConfigError, NotFound, StorageError
 from windrow.metastore import Metastore
 from windrow.mirror.metastore import MirroredMetastore
 from windrow.model.ids import time_ordered_id
+from windrow.scan.kept import KeptVersions
 from windrow.scan.pins import Pins
 from windrow.storage import LocalStore, PatientStore, Store, open_store
 
@@ -55,9 +56,13 @@ class Context:
     """Whether queries leave out what metadata shows not to match."""
     pins: Pins = field(init=False, repr=False, compare=False)
     """Versions that are being read."""
+    kept: KeptVersions | None = field(init=False, repr=False, compare=False)
+    """What was listed of versions; None where nothing is kept."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pins", Pins(self.metastore, self.new_id))
+        kept = None if self.parsed is None else KeptVersions(self.parsed.budget)
+        object.__setattr__(self, "kept", kept)
 
     @classmethod
     def open(

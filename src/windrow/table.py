@@ -245,13 +245,14 @@ class Table:
         others = {column.name for column in columns if not is_text(column.type)}
         names = self.context.metastore.attributes(record.table_id, version)
         attributes = {name: RESIDUAL for name in names if name not in others}
-        context, metastore, pins = self._scan_context(), self.context.metastore, self.context.pins
+        context, metastore = self._scan_context(), self.context.metastore
+        pins, kept = self.context.pins, self.context.kept
 
         def check(split: SplitMetadata) -> None:
             check_unchanged(split, self.name)
 
         def plan(question: Question, *, explain: bool = False) -> ScanPlan:
-            return plan_table(context, metastore, record, version, question, explain=explain, check=check)
+            return plan_table(context, metastore, record, version, question, explain=explain, check=check, kept=kept)
 
         return Relation(
             pa.schema([(column.name, column.type) for column in columns]),

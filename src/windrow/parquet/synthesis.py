@@ -26,7 +26,7 @@ from windrow.parquet.grammar import Records
 from windrow.parquet.placement import VirtualRowGroup, VirtualSchema
 from windrow.parquet.schema import Leaf, PhysicalType
 
-__all__ = ["footer_of", "synthesise_footer"]
+__all__ = ["assemble_footer", "footer_of", "row_group_bytes", "synthesise_footer"]
 
 _WORDS = c.FOOTER_CHUNK.itemsize // 8
 _WORD_OF = {name: place[1] // 8 for name, place in (c.FOOTER_CHUNK.fields or {}).items()}
@@ -50,12 +50,18 @@ def footer_of(
     schema: VirtualSchema, rows: NDArray[np.int64], chunks: Records, statistics: Sequence[bytes | memoryview]
 ) -> bytes:
     """The same from arrays: rows and chunks of each row group, and the bytes that hold its bounds."""
-    count = t.list_of(4, r.RECORD, [b""] * len(rows)).value
+    encoded = row_group_bytes(schema, rows, chunks, statistics)
+    return assemble_footer(schema, len(rows), int(rows.sum()), encoded)
+
+
+def assemble_footer(schema: VirtualSchema, count: int, rows: int, encoded: bytes) -> bytes:
+    """A footer of so many row groups, which have so many rows together and were encoded before."""
+    head = t.list_of(4, r.RECORD, [b""] * count).value
     members = [
         t.i32(1, schema.version),
         t.verbatim(2, schema.elements),
-        t.i64(3, int(rows.sum())),
-        t.verbatim(4, count + _row_groups(schema, rows, chunks, statistics)),
+        t.i64(3, rows),
+        t.verbatim(4, head + encoded),
     ]
     if schema.key_value:
         members.append(t.list_of(5, r.RECORD, _key_values(schema.key_value)))
@@ -79,7 +85,7 @@ def _key_values(pairs: Mapping[str, str | None]) -> list[bytes]:
     ]
 
 
-def _row_groups(
+def row_group_bytes(
     schema: VirtualSchema, rows: NDArray[np.int64], chunks: Records, statistics: Sequence[bytes | memoryview]
 ) -> bytes:
     """All row groups: of each the head of its list of chunks, the chunks, and what is said of them together."""

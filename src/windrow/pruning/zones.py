@@ -32,7 +32,7 @@ from windrow.model.sort_schema import SortSchema
 from windrow.model.split import SplitMetadata
 from windrow.model.zones import ColumnZone, SortColumnValue, ValueKind
 
-__all__ = ["may_match"]
+__all__ = ["fits_regex", "may_match", "zone_of"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _QUIET = re2.Options()
@@ -51,7 +51,7 @@ def _may(predicate: Predicate, split: SplitMetadata) -> bool:
         case Or(parts):
             return any(_may(part, split) for part in parts)
         case Comparison() | In() | Between() | IsNull() | IsNotNull() | StartsWith():
-            zone = _zone(split, predicate.column)
+            zone = zone_of(split, predicate.column)
             return zone is None or _column_may(predicate, zone, split.row_count)
         case _:
             return True
@@ -77,7 +77,12 @@ def _column_may(predicate: Predicate, zone: ColumnZone, row_count: int) -> bool:
 def _equal(zone: ColumnZone, value: Any) -> bool:
     if not (_at_most(zone, value) and _reaches(zone, value)):
         return False
-    pattern = _pattern(zone.regex) if zone.regex is not None and isinstance(value, str) else None
+    return zone.regex is None or fits_regex(zone.regex, value)
+
+
+def fits_regex(regex: str, value: Any) -> bool:
+    """Return False only when the regular expression of a zone proves that a value is not there."""
+    pattern = _pattern(regex) if isinstance(value, str) else None
     return pattern is None or pattern.fullmatch(value) is not None
 
 
@@ -138,7 +143,8 @@ def _bound(value: Literal) -> Any:
     return value
 
 
-def _zone(split: SplitMetadata, column: str) -> ColumnZone | None:
+def zone_of(split: SplitMetadata, column: str) -> ColumnZone | None:
+    """Return the zone of a column; None where there is none."""
     position = _positions(split.scope.sort_schema).get(column)
     return split.zones[position] if position is not None and position < len(split.zones) else None
 

@@ -22,14 +22,16 @@ from windrow.parquet.footer import ParquetFooter
 from windrow.parquet.placement import VirtualSchema
 from windrow.scan.context import ScanContext
 from windrow.scan.files import DataFile, open_sidecars
+from windrow.scan.kept import KeptSplits
+from windrow.scan.naming import Question
 from windrow.scan.schema import column_names, merged_schema, positions_in, schema_of
+from windrow.scan.units import Unit, bundled
 from windrow.scan.virtual import Part, Piece, VirtualFile, lay_out
 from windrow.sidecar import Sidecar
-from windrow.sidecar.bundle import Bundle, likeness
 from windrow.sidecar.pruning import Read, SidecarPruner, Step
 from windrow.storage import ByteRange, LocalStore
 
-__all__ = ["ScanPlan", "plan_files"]
+__all__ = ["ScanPlan", "plan_files", "plan_kept"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,21 +55,6 @@ class ScanPlan:
         return sum(int(each.chunks[:, 1].sum()) for each in self.virtual)
 
 
-@dataclass(frozen=True, slots=True)
-class _Unit:
-    """A sidecar, or a bundle of like ones, with the files that it describes."""
-
-    sidecar: Sidecar
-    files: NDArray[np.int64]
-    """The number of the file of every row group."""
-    groups: NDArray[np.int64]
-    """The position of every row group in its file."""
-    singles: Sequence[Sidecar]
-    """The sidecar of every file, by the order in which they were bundled."""
-    owners: NDArray[np.int64]
-    """Which of these every row group belongs to."""
-
-
 def plan_files(
     context: ScanContext,
     files: Sequence[DataFile],
@@ -78,44 +65,93 @@ def plan_files(
 ) -> ScanPlan:
     """Plan a scan of some files; `columns` None is all of them, `steps` are those that led to the files."""
     counted = list(steps)
-    units = _bundled(open_sidecars(context, files))
+    units = bundled(open_sidecars(context, files))
     pruner = None if predicate is None or not context.prune else SidecarPruner(predicate)
     kept = [_row_groups(unit, pruner, files, counted) for unit in units]
-    parts = [_part(unit, mask, pruner, columns, counted) for unit, mask in zip(units, kept, strict=True)]
-    parts = [part for part in parts if part.pieces]
-    if parts:
-        wanted = -(-context.threads // sum(len(part.pieces) for part in parts))
-        parts = [_spread(part, columns, wanted) for part in parts]
+    parts = _parts(context, units, kept, pruner, columns, counted)
     virtual = [lay_out(files, *each) for each in _grouped(parts, columns)]
+    return _planned(virtual, sum(file.identity.size for file in files), counted)
+
+
+def plan_kept(
+    context: ScanContext,
+    kept: KeptSplits,
+    places: NDArray[np.int64],
+    question: Question,
+    *,
+    steps: Iterable[Step] = (),
+) -> ScanPlan:
+    """Plan a scan of some of the splits of a list, as `plan_files` would plan one of their files."""
+    counted, columns = list(steps), question.columns
+    pruner = None if question.predicate is None else SidecarPruner(question.predicate)
+    among = np.zeros(len(kept.files), bool)
+    among[places] = True
+    units = [unit for unit in kept.units(context, places) if among[unit.files].any()]
+    is_told = pruner is not None and kept.zones.tells(pruner.columns, places)
+    masks = [
+        _row_groups(
+            unit, pruner, kept.files, counted, among=unit.filled & among[unit.files], is_told=is_told and unit.is_lone
+        )
+        for unit in units
+    ]
+    parts = _parts(context, units, masks, pruner, columns, counted)
+    virtual = _kept_virtual(kept, units, parts, columns)
+    if virtual is None:
+        virtual = [lay_out(kept.files, *each) for each in _grouped(parts, columns)]
+    return _planned(virtual, sum(kept.files[place].identity.size for place in places.tolist()), counted)
+
+
+def _kept_virtual(
+    kept: KeptSplits, units: Sequence[Unit], parts: Sequence[Part], columns: tuple[str, ...] | None
+) -> list[VirtualFile] | None:
+    """One virtual file out of the address space that is kept, where whole row groups of like files are all there is."""
+    if len(parts) != 1 or any(piece.stop is not None for piece in parts[0].pieces):
+        return None
+    unit = next(unit for unit in units if unit.sidecar is parts[0].sidecar)
+    space = kept.space(unit, columns)
+    return None if space is None else [space.virtual(parts[0], kept.row_groups)]
+
+
+def _parts(
+    context: ScanContext,
+    units: Sequence[Unit],
+    kept: Sequence[NDArray[np.bool_]],
+    pruner: SidecarPruner | None,
+    columns: Sequence[str] | None,
+    steps: list[Step],
+) -> list[Part]:
+    """What is read of each unit, in as many pieces as there are threads for."""
+    found = [_part(unit, mask, pruner, columns, steps) for unit, mask in zip(units, kept, strict=True)]
+    parts = [part for part in found if part.pieces]
+    if not parts:
+        return []
+    wanted = -(-context.threads // sum(len(part.pieces) for part in parts))
+    return [_spread(part, columns, wanted) for part in parts]
+
+
+def _planned(virtual: Sequence[VirtualFile], size: int, steps: list[Step]) -> ScanPlan:
     needed = sum(int(each.chunks[:, 1].sum()) for each in virtual)
-    counted.append(Step("columns and pages", "bytes", sum(file.identity.size for file in files), needed))
-    return ScanPlan(virtual, Rows(Step, tuple(_summed(counted))))
-
-
-def _bundled(sidecars: Sequence[Sidecar]) -> list[_Unit]:
-    """Like sidecars together, all others alone."""
-    alike: dict[object, list[int]] = {}
-    for number, sidecar in enumerate(sidecars):
-        alike.setdefault(likeness(sidecar) or number, []).append(number)
-    return [_unit([sidecars[number] for number in numbers], np.array(numbers)) for numbers in alike.values()]
-
-
-def _unit(singles: Sequence[Sidecar], numbers: NDArray[np.int64]) -> _Unit:
-    if len(singles) == 1:
-        count = singles[0].row_group_count
-        none = np.zeros(count, np.int64)
-        return _Unit(singles[0], numbers[none], np.arange(count), singles, none)
-    bundle = Bundle(singles)
-    return _Unit(bundle, numbers[bundle.owners], bundle.groups, singles, bundle.owners)
+    steps.append(Step("columns and pages", "bytes", size, needed))
+    return ScanPlan(virtual, Rows(Step, tuple(_summed(steps))))
 
 
 def _row_groups(
-    unit: _Unit, pruner: SidecarPruner | None, files: Sequence[DataFile], steps: list[Step]
+    unit: Unit,
+    pruner: SidecarPruner | None,
+    files: Sequence[DataFile],
+    steps: list[Step],
+    *,
+    among: NDArray[np.bool_] | None = None,
+    is_told: bool = False,
 ) -> NDArray[np.bool_]:
-    """The row groups that statistics, null counts and bloom filters leave; empty ones are never read."""
-    filled = unit.sidecar.row_counts > 0
-    kept: NDArray[np.bool_] = filled if pruner is None else pruner.prune(unit.sidecar) & filled
-    steps.append(Step("statistics and nulls", "row groups", len(kept), int(kept.sum())))
+    """The row groups that statistics, null counts and bloom filters leave; empty ones are never read.
+
+    `among` are those that are asked about, if not all; `is_told` where statistics know no more than what chose them.
+    """
+    filled = unit.filled if among is None else among
+    kept = filled.copy() if pruner is None or is_told else pruner.prune(unit.sidecar, among=among) & filled
+    asked = len(kept) if among is None else int(among.sum())
+    steps.append(Step("statistics and nulls", "row groups", asked, int(kept.sum())))
     if pruner is None or not kept.any():
         return kept
     asked = int(kept.sum())
@@ -127,8 +163,14 @@ def _row_groups(
     return kept
 
 
-def _has_filters(unit: _Unit, pruner: SidecarPruner, files: Sequence[DataFile]) -> bool:
+def _has_filters(unit: Unit, pruner: SidecarPruner, files: Sequence[DataFile]) -> bool:
     """Whether columns of which single values are asked for have bloom filters that are worth asking."""
+    if pruner.point_columns not in unit.known_filters:
+        unit.known_filters[pruner.point_columns] = _looks_for_filters(unit, pruner, files)
+    return unit.known_filters[pruner.point_columns]
+
+
+def _looks_for_filters(unit: Unit, pruner: SidecarPruner, files: Sequence[DataFile]) -> bool:
     if not pruner.point_columns:
         return False
     if len(unit.singles[0].bloom_columns):
@@ -149,14 +191,14 @@ def _reader(file: DataFile) -> Read:
 
 
 def _part(
-    unit: _Unit,
+    unit: Unit,
     kept: NDArray[np.bool_],
     pruner: SidecarPruner | None,
     columns: Sequence[str] | None,
     steps: list[Step],
 ) -> Part:
     """What is left of each row group: all of it, or runs of granules."""
-    several = unit.sidecar.extensions.granule_counts > 1
+    several = unit.cut
     whole = np.flatnonzero(kept if pruner is None else kept & ~several)
     found = zip(unit.files[whole].tolist(), whole.tolist(), unit.groups[whole].tolist(), strict=True)
     pieces = [Piece(*place) for place in found]

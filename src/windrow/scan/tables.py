@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 
 from windrow.metastore import Metastore, SplitQuery, TableRecord
@@ -10,8 +10,9 @@ from windrow.model.predicate import And, Between, Comparison, In, Literal, Op, P
 from windrow.model.split import SplitMetadata
 from windrow.scan.context import ScanContext
 from windrow.scan.files import split_file
+from windrow.scan.kept import KeptVersions
 from windrow.scan.naming import Question
-from windrow.scan.plan import ScanPlan, plan_files
+from windrow.scan.plan import ScanPlan, plan_files, plan_kept
 from windrow.sidecar.pruning import Step
 from windrow.storage import Store
 
@@ -31,25 +32,46 @@ def plan_table(
     *,
     explain: bool = False,
     check: Callable[[SplitMetadata], None] | None = None,
+    kept: KeptVersions | None = None,
 ) -> ScanPlan:
     """Plan a scan of a table at a version; with `explain` it is counted too how much there was to begin with.
 
-    `check` may refuse registered files, which others can change.
+    `check` may refuse registered files, which others can change. `kept` has lists of splits, so that they need not be
+    asked for again.
     """
     asked = question.predicate if context.prune else None
     query = SplitQuery(time_range=time_range(asked, table.settings.timestamp), predicate=asked)
+    if kept is not None:
+        found = kept.splits(context, metastore, table, version, query.time_range)
+        with found.lock:
+            places = found.within(query.time_range)
+            if asked is not None:
+                places = found.zones.prune(asked, places)
+            splits = [found.splits[place] for place in places.tolist()]
+            steps = _steps(metastore, table, version, splits) if explain else []
+            _check(splits, check)
+            return plan_kept(context, found, places, Question(question.columns, asked), steps=steps)
     splits = [split for page in metastore.splits(table.table_id, version, query) for split in page]
-    steps: list[Step] = []
-    if explain:
-        windows = metastore.windows(table.table_id, version)
-        steps.append(Step("time range", "windows", len(windows), len({split.window for split in splits})))
-        steps.append(Step("zone maps", "splits", sum(window.splits for window in windows), len(splits)))
-    for split in splits:
-        if check is not None and split.window is None:
-            check(split)
+    steps = _steps(metastore, table, version, splits) if explain else []
+    _check(splits, check)
     stores: dict[str, Store] = {}
     files = [split_file(context, split, stores) for split in splits]
     return plan_files(context, files, predicate=asked, columns=question.columns, steps=steps)
+
+
+def _steps(metastore: Metastore, table: TableRecord, version: int, splits: Sequence[SplitMetadata]) -> list[Step]:
+    """How much there was to begin with, and what the metastore's knowledge left of it."""
+    windows = metastore.windows(table.table_id, version)
+    return [
+        Step("time range", "windows", len(windows), len({split.window for split in splits})),
+        Step("zone maps", "splits", sum(window.splits for window in windows), len(splits)),
+    ]
+
+
+def _check(splits: Sequence[SplitMetadata], check: Callable[[SplitMetadata], None] | None) -> None:
+    for split in splits:
+        if check is not None and split.window is None:
+            check(split)
 
 
 def time_range(predicate: Predicate | None, timestamp: str) -> tuple[int, int] | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -32,14 +32,14 @@ from windrow.parquet.placement import (
     shifted,
 )
 from windrow.parquet.schema import Leaf, PhysicalType
-from windrow.parquet.synthesis import footer_of
+from windrow.parquet.synthesis import assemble_footer, footer_of, row_group_bytes
 from windrow.scan.files import DataFile
 from windrow.scan.schema import positions_in, schema_of
 from windrow.sidecar import Sidecar
 from windrow.sidecar.granules import GranuleIndex
 from windrow.sidecar.restore import restore_chunks
 
-__all__ = ["Part", "Piece", "Segment", "VirtualFile", "lay_out"]
+__all__ = ["KeptSpace", "Part", "Piece", "Segment", "VirtualFile", "lay_out"]
 
 TAIL_PADDING = 256 * 2**10
 """DuckDB reads up to so many bytes before the footer, which should be nobody's data."""
@@ -130,6 +130,68 @@ def lay_out(files: Sequence[DataFile], schema: VirtualSchema, parts: Sequence[Pa
     return space.finish()
 
 
+class _Encoded(NamedTuple):
+    """A row group as a footer has it."""
+
+    data: bytes
+    rows: int
+    segment: Segment
+    chunks: NDArray[np.int64]
+    has_nulls: bool
+    """Whether some of its chunks are in no file."""
+
+
+class KeptSpace:
+    """An address space of all files of a list, in which whole row groups keep their addresses from scan to scan.
+
+    A row group is put into it, and encoded, when it is first asked for. Of what is in it each virtual file shows those
+    row groups that its scan needs. Where nobody looks may be anything, so it costs nothing that the space is large.
+    """
+
+    def __init__(self, files: Sequence[DataFile], schema: VirtualSchema) -> None:
+        self._files = files
+        self._schema = schema
+        self._space = _Space(files, schema)
+        self._nulls_start = FIRST_ADDRESS + sum(file.identity.size for file in files)
+        self._known: dict[tuple[int, int], _Encoded] = {}
+
+    def virtual(self, part: Part, row_groups: NDArray[np.int64]) -> VirtualFile:
+        """A virtual file of whole row groups; `row_groups` are how many each file of the list has."""
+        missing = [piece for piece in part.pieces if (piece.file, piece.group) not in self._known]
+        if missing:
+            self._add(Part(part.sidecar, missing))
+        found = [self._known[place] for place in sorted((piece.file, piece.group) for piece in part.pieces)]
+        rows, nulls = sum(each.rows for each in found), self._space.nulls
+        used = {each.segment.file: each.segment for each in found}
+        segments = [replace(segment, file=number) for number, segment in enumerate(used.values())]
+        encoded = b"".join(each.data for each in found)
+        return VirtualFile(
+            schema=self._schema,
+            files=[self._files[file] for file in used],
+            segments=sorted(segments, key=lambda segment: segment.address),
+            nulls=(self._nulls_start, nulls),
+            footer=assemble_footer(self._schema, len(found), rows, encoded),
+            footer_address=self._nulls_start + len(nulls) + TAIL_PADDING,
+            chunks=np.concatenate([each.chunks for each in found]),
+            rows=rows,
+            row_groups=len(found),
+            is_plain=self._space.is_plain and not any(each.has_nulls for each in found),
+            is_whole=len(found) == int(row_groups[list(used)].sum()),
+        )
+
+    def _add(self, part: Part) -> None:
+        self._space.place(part)
+        for groups in self._space.taken():
+            groups.chunks["data_page_offset"][groups.is_null] += self._nulls_start
+            for at, (file, number, _) in enumerate(groups.places.tolist()):
+                own = slice(at, at + 1)
+                data = row_group_bytes(self._schema, groups.rows[own], groups.chunks[own], groups.statistics[own])
+                real = groups.chunks[at][~groups.is_null[at]]
+                chunks = np.stack([c.chunk_starts(real), real["total_compressed_size"]], axis=1)
+                segment, has_nulls = self._space.segment_of(file), bool(groups.is_null[at].any())
+                self._known[file, number] = _Encoded(data, int(groups.rows[at]), segment, chunks, has_nulls)
+
+
 class _Groups(NamedTuple):
     """Row groups of the virtual file, as arrays."""
 
@@ -193,6 +255,25 @@ class _Space:
             if piece.stop is not None:
                 self._place_run(part, positions, there, found[place], piece)
 
+    @property
+    def nulls(self) -> bytes:
+        """The null chunks so far."""
+        return bytes(self._nulls)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether an engine may be shown the files themselves, but for chunks that are in none."""
+        return not self._hides and all(map(_is_plain, self._schema.leaves))
+
+    def taken(self) -> list[_Groups]:
+        """The row groups that were added since this was last asked."""
+        groups, self._groups = self._groups, []
+        return groups
+
+    def segment_of(self, file: int) -> Segment:
+        """Where a file is that is mapped whole."""
+        return Segment(self._bases[file], file, 0, self._files[file].identity.size)
+
     def finish(self) -> VirtualFile:
         """The virtual file; from now on it is known where null chunks are."""
         nulls, groups = self._end, _in_order(self._groups, len(self._schema.leaves))
@@ -209,7 +290,7 @@ class _Space:
             chunks=np.stack([c.chunk_starts(real), real["total_compressed_size"]], axis=1),
             rows=int(groups.rows.sum()),
             row_groups=len(groups.rows),
-            is_plain=not self._hides and not groups.is_null.any() and all(map(_is_plain, self._schema.leaves)),
+            is_plain=self.is_plain and not groups.is_null.any(),
             is_whole=len(groups.rows) == self._whole,
         )
 

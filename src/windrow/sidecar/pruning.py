@@ -90,10 +90,18 @@ class SidecarPruner:
         self.point_columns = frozenset(test.column for test in value_tests(predicate) if _names_points(test))
         """Columns of which single values are asked for, so that a bloom filter can help."""
 
-    def prune(self, sidecar: Sidecar, read: Read | None = None) -> Mask:
-        """The row groups that can hold a matching row; `read` gives bloom filters that are not in the sidecar."""
+    @property
+    def columns(self) -> list[str]:
+        """The columns that the predicate names."""
+        return self._names
+
+    def prune(self, sidecar: Sidecar, read: Read | None = None, *, among: Mask | None = None) -> Mask:
+        """The row groups that can hold a matching row; `read` gives bloom filters that are not in the sidecar.
+
+        `among` are those that are asked about, if not all.
+        """
         inquiry = self._inquiry(sidecar)
-        return inquiry.by_filters(inquiry.by_bounds(), read)
+        return inquiry.by_filters(inquiry.by_bounds(among), read)
 
     def prune_granules(self, sidecar: Sidecar, kept: Mask) -> list[Granules]:
         """What is left of each row group that was kept."""
@@ -166,10 +174,13 @@ class _Inquiry:
 
         return self._pruner.judge(len(row_groups), counts_of).may_match
 
-    def by_bounds(self) -> Mask:
-        """The row groups that null counts and bounds leave."""
+    def by_bounds(self, among: Mask | None = None) -> Mask:
+        """The row groups, of those that are asked about, that null counts and bounds leave."""
         kept = np.zeros(self._sidecar.row_group_count, bool)
-        row_groups = _RowGroups(self._sidecar, self._columns, self._in_time())
+        places = self._in_time()
+        if among is not None:
+            places = np.flatnonzero(among) if places is None else places[among[places]]
+        row_groups = _RowGroups(self._sidecar, self._columns, places)
         kept[row_groups.places] = self._pruner.judge(len(row_groups), row_groups.bounds_of).may_match
         return kept
 
