@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from windrow.cache import Cache, CacheSettings, MemoryCache, default_cache
 from windrow.context import Context
@@ -20,9 +20,13 @@ from windrow.scan.foreign import ForeignFiles
 from windrow.table import Table
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from windrow.upkeep.rebuild import Rebuilt
 
 __all__ = ["Lake", "connect"]
+
+T = TypeVar("T")
 
 DEFAULT_CACHE = CacheSettings()
 
@@ -70,11 +74,26 @@ class Lake:
 
         >>> lake.sql("select * from metrics, 's3://bucket/raw/*.parquet' as raw where ...")  # doctest: +SKIP
         """
+        return self._started().sql(query, self._relations(), self._foreign)
+
+    def stream(self, query: str, into: Callable[[pa.RecordBatchReader], T]) -> T:
+        """Answer a query batch by batch, as they are worked out; the answer need not fit in memory.
+
+        `into` is called once, with a `pyarrow.RecordBatchReader` that it may read while it runs and not afterwards.
+        Other queries of this lake wait until it returns, so it must not ask one itself.
+
+        >>> lake.stream("select * from metrics", lambda batches: sum(len(each) for each in batches))  # doctest: +SKIP
+        """
+        return self._started().stream(query, self._relations(), self._foreign, into)
+
+    def _started(self) -> DuckDBEngine:
         if self._engine is None:
             store = self.context.reading or self.context.store
             self._engine = DuckDBEngine(ReadContext(self.url, store, self.context.cache))
-        tables = {each.name: Table(self.context, each.name).relation for each in self.context.metastore.tables()}
-        return self._engine.sql(query, tables, self._foreign)
+        return self._engine
+
+    def _relations(self) -> dict[str, Callable[[], Relation]]:
+        return {each.name: Table(self.context, each.name).relation for each in self.context.metastore.tables()}
 
     def _foreign(self, pattern: str) -> Relation | None:
         """What the path or address of Parquet files stands for in a query."""

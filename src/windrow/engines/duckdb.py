@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 import pyarrow as pa
 
 from windrow.engines.filesystem import VirtualFileSystem
+from windrow.engines.interrupting import Worker
 from windrow.engines.relations import Relation, rows_sql
+from windrow.engines.taking import Collecting, Streaming, Taking
 from windrow.errors import InvalidInput, NotFound, Replaced, SnapshotExpired, StorageError
 from windrow.model.predicate import Predicate
 from windrow.scan.context import ReadContext
@@ -26,6 +27,8 @@ from windrow.scan.spelling import sql_name
 from windrow.scan.virtual import VirtualFile
 
 __all__ = ["Answer", "DuckDBEngine", "Relation"]
+
+T = TypeVar("T")
 
 _FILE_COLUMNS = frozenset({"filename", "file_row_number", "file_index"})
 """What DuckDB tells of the files that it reads by itself."""
@@ -61,6 +64,7 @@ class DuckDBEngine:
     def __init__(self, context: ReadContext) -> None:
         self._context = context
         self._lock = threading.Lock()
+        self._worker = Worker()
         self._files = VirtualFileSystem()
         self._connection = duckdb.connect(":memory:")
         self._connection.execute("SET GLOBAL TimeZone = 'UTC'")
@@ -78,6 +82,25 @@ class DuckDBEngine:
 
         `files` says what the path or address of Parquet files stands for; None leaves them to DuckDB.
         """
+        return Answer(self._ask(query, tables, files, Collecting()))
+
+    def stream(
+        self,
+        query: str,
+        tables: Mapping[str, Callable[[], Relation]],
+        files: Callable[[str], Relation | None],
+        into: Callable[[pa.RecordBatchReader], T],
+    ) -> T:
+        """Answer one query with batches, which `into` gets while they are worked out."""
+        return self._ask(query, tables, files, Streaming(into))
+
+    def _ask(
+        self,
+        query: str,
+        tables: Mapping[str, Callable[[], Relation]],
+        files: Callable[[str], Relation | None],
+        take: Taking[T],
+    ) -> T:
         naming = Naming.of(query)
         words = {word.lower() for word in re.findall(r"\w+", query)}
         named = {name: relation for name, relation in tables.items() if name.lower() in words}
@@ -95,9 +118,9 @@ class DuckDBEngine:
                     relations |= {path: found for path in naming.files if (found := files(path)) is not None}
                 try:
                     narrow = {name: relation.narrowed(naming) for name, relation in relations.items()}
-                    return self._answer(query, naming, narrow, tables)
+                    return self._answer(query, naming, narrow, tables, take)
                 except Replaced:
-                    if attempt == _ATTEMPTS:
+                    if attempt == _ATTEMPTS or take.begun:
                         raise
                     for relation in relations.values():
                         relation.forget()
@@ -110,11 +133,17 @@ class DuckDBEngine:
 
     def close(self) -> None:
         """Close the connection."""
+        self._worker.close()
         self._connection.close()
 
     def _answer(
-        self, query: str, naming: Naming, relations: Mapping[str, Relation], tables: Mapping[str, object]
-    ) -> Answer:
+        self,
+        query: str,
+        naming: Naming,
+        relations: Mapping[str, Relation],
+        tables: Mapping[str, object],
+        take: Taking[T],
+    ) -> T:
         readers: list[VirtualReader | PlainFiles] = []
         with self._lock, self._connection.cursor() as cursor, ExitStack() as stack:
             try:
@@ -126,14 +155,14 @@ class DuckDBEngine:
                 result = cursor.sql(query)
                 if result is None:
                     raise InvalidInput("the query is empty; write a select")
-                table = _named_apart(result.to_arrow_table())
+                taken = take(result, lambda work: self._worker.run(cursor, work))
                 cursor.commit()
             except duckdb.Error as error:
                 failure = next((reader.failure for reader in readers if reader.failure is not None), None)
                 raise (failure or _refusal(error, tables)) from error
             for reader in readers:
                 reader.finish()
-            return Answer(table)
+            return taken
 
     def _bind(
         self,
@@ -184,12 +213,3 @@ def _refusal(error: duckdb.Error, tables: Mapping[str, object]) -> NotFound | In
         known = ", ".join(tables) or "none yet"
         return NotFound(f"the query names what is not there: {error} Tables of the lake: {known}")
     return InvalidInput(f"the query failed: {error}")
-
-
-def _named_apart(table: pa.Table) -> pa.Table:
-    """Columns of one name would be one in a dictionary; the second becomes name_1, and so on."""
-    names: list[str] = []
-    for name in table.column_names:
-        others = (f"{name}_{number}" for number in itertools.count(1))
-        names.append(name if name not in names else next(other for other in others if other not in names))
-    return table.rename_columns(names)
