@@ -5,25 +5,30 @@ from __future__ import annotations
 import os
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from windrow.testing.table_machine import TableMachine
 
 
-def run(folder, examples, steps):
+def run(folder, examples, steps, number=0):
+    @seed(number)
     class Machine(TableMachine):
         pass
 
     Machine.folder = folder
     patient = {"deadline": None, "suppress_health_check": list(HealthCheck)}
     run_state_machine_as_test(
-        Machine, settings=settings(max_examples=examples, stateful_step_count=steps, database=None, **patient)
+        Machine,
+        settings=settings(
+            max_examples=examples, stateful_step_count=steps, database=None, derandomize=False, **patient
+        ),
     )
 
 
-def test_any_sequence_keeps_the_rows(tmp_path):
-    run(tmp_path, 15, 30)
+@pytest.mark.parametrize("number", range(8))
+def test_any_sequence_keeps_the_rows(tmp_path, number):
+    run(tmp_path, 25, 50, number)
 
 
 @pytest.mark.long

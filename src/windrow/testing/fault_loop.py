@@ -51,7 +51,7 @@ def every_fault(scenario: Scenario, folder: Path, *, stride: int = 1) -> int:
 
 
 def _kinds(stride: int) -> Iterator[tuple[FaultKind | DatabaseFault, int]]:
-    yield from ((kind, 1) for kind in (FaultKind.ERROR, FaultKind.TORN, FaultKind.LOST))
+    yield from ((kind, 1) for kind in (FaultKind.ERROR, FaultKind.TORN, FaultKind.LOST, FaultKind.TIMEOUT))
     yield from ((kind, stride) for kind in DatabaseFault)
 
 
@@ -61,6 +61,8 @@ def _one(scenario: Scenario, world: World, kind: FaultKind | DatabaseFault, nth:
         faulty = lake.context.metastore if isinstance(kind, DatabaseFault) else lake.context.store
         with suppress(WindrowError):
             scenario.act(lake)
+    if isinstance(faulty, FaultyStore):
+        faulty.land()
     with world.open() as lake:
         scenario.check(world, lake)
     # What a dead process held runs out.

@@ -16,11 +16,12 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
 
-from windrow.errors import InvalidInput, StorageError
+from windrow.errors import InvalidInput, StorageError, WindrowError
 from windrow.storage.protocol import ObjectInfo, Store, Verb
 from windrow.storage.wrapping import Call, StoreWrapper
 
@@ -29,6 +30,7 @@ __all__ = ["Fault", "FaultKind", "FaultyStore"]
 Result = TypeVar("Result")
 
 _WRITES = frozenset({"put", "put_if_absent"})
+_CHANGES = _WRITES | {"delete"}
 
 
 class FaultKind(StrEnum):
@@ -40,6 +42,8 @@ class FaultKind(StrEnum):
     """The first bytes of an object are written, then the call fails; happens to writes only."""
     LOST = "lost"
     """The call has its effect, but its answer is lost: the caller sees a failure."""
+    TIMEOUT = "time-out"
+    """The caller gives up waiting and sees a failure; a change that was asked for has its effect later, at `land`."""
     DELAY = "delay"
     """The call is late and succeeds."""
 
@@ -89,6 +93,7 @@ class FaultyStore(StoreWrapper):
         self.calls: Counter[str] = Counter()
         self.fired = 0
         self._counted = [0] * len(self.plan)
+        self._late: list[Callable[[], object]] = []
         self._sleep = sleep
         self._lock = threading.Lock()
 
@@ -104,14 +109,22 @@ class FaultyStore(StoreWrapper):
             self._write_torn(call, fault)
         elif fault.kind == FaultKind.LOST:
             run()
+        elif fault.kind == FaultKind.TIMEOUT and call.verb in _CHANGES:
+            self._late.append(run)
         raise _failure(call, fault)
+
+    def land(self) -> None:
+        """Let changes have their effect whose callers have given up; what cannot be done any more is not."""
+        while self._late:
+            with suppress(WindrowError):
+                self._late.pop(0)()
 
     def around_list(self, call: Call, listing: Iterator[ObjectInfo]) -> Iterator[ObjectInfo]:
         """Hand a listing on, or let it fail: before its first object, or after its last where the answer is lost."""
         fault = self._next_fault(call)
         if fault is not None and fault.kind == FaultKind.DELAY:
             self._sleep(fault.seconds)
-        elif fault is not None and fault.kind == FaultKind.ERROR:
+        elif fault is not None and fault.kind in {FaultKind.ERROR, FaultKind.TIMEOUT}:
             raise _failure(call, fault)
         yield from listing
         if fault is not None and fault.kind == FaultKind.LOST:

@@ -36,7 +36,8 @@ minutes = st.one_of(st.none(), st.integers(-600, 60))
 hosts = st.sampled_from(["a", "b", None])
 batches = st.lists(st.tuples(minutes, hosts), min_size=1, max_size=3)
 extras = st.sampled_from([None, "zone", "rack"])
-faults = st.builds(Fault, st.sampled_from([FaultKind.ERROR, FaultKind.TORN, FaultKind.LOST]), st.integers(1, 12))
+KINDS = (FaultKind.ERROR, FaultKind.TORN, FaultKind.LOST, FaultKind.TIMEOUT)
+faults = st.builds(Fault, st.sampled_from(KINDS), st.integers(1, 12))
 
 
 class TableMachine(RuleBasedStateMachine):
@@ -129,8 +130,10 @@ class TableMachine(RuleBasedStateMachine):
     def disturbed(self, fault: Fault, act: Callable[[Table], object]) -> None:
         """Do something through a store that fails, in a process that then dies."""
         self.lake.close()
-        with self.world.open(lambda store: FaultyStore(store, fault)) as lake, suppress(WindrowError):
+        faulty = FaultyStore(self.world.store, fault)
+        with self.world.open(lambda _: faulty) as lake, suppress(WindrowError):
             act(lake.table("events"))
+        faulty.land()
         self.lake = self.world.open()
 
     @rule(hours=st.integers(1, 12))

@@ -45,6 +45,7 @@ class World:
         self.url = f"sqlite:///{folder}/windrow.db"
         self._given = 0
         self._held: list[Store] = []
+        self._known: dict[bytes, Counter[Row]] = {}
 
     def copy(self, folder: Path) -> World:
         """Return a world that is the same and goes its own way from here; nothing may be open in this one."""
@@ -85,7 +86,16 @@ class World:
 
     def read(self, splits: Iterable[SplitMetadata]) -> Counter[Row]:
         """Return the rows of splits as their files have them, read by pyarrow alone."""
-        return rows_of(pq.read_table(pa.BufferReader(self._content(split.key))) for split in splits)
+        found: Counter[Row] = Counter()
+        for split in splits:
+            found.update(self._rows_in(self._content(split.key)))
+        return found
+
+    def _rows_in(self, content: bytes) -> Counter[Row]:
+        """The rows of a file; the same bytes are looked at again after every step."""
+        if content not in self._known:
+            self._known[content] = rows_of([pq.read_table(pa.BufferReader(content))])
+        return self._known[content]
 
     def _content(self, key: str) -> bytes:
         store, name = reach(self.store, key)
