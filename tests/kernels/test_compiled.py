@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from windrow.kernels.compiled import kernel, memory
+from windrow.kernels.compiled import kernel, load, memory
 
 
 @kernel
@@ -19,6 +19,17 @@ def raise_all(array, by):
     values = memory(array)
     for place in range(array.size):
         values[place] += by
+
+
+@kernel
+def word_at(words, at):
+    return load(memory(words), at)
+
+
+def test_a_word_is_loaded_from_any_byte():
+    data = np.random.default_rng(1).integers(0, 256, 40).astype(np.uint8)
+    for at in range(24):
+        assert word_at(data.view(np.uint64), at) == int.from_bytes(data[at : at + 8].tobytes(), "little")
 
 
 def test_memory_is_read_and_written_in_place():

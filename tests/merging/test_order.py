@@ -90,7 +90,25 @@ def test_the_order_is_that_of_a_stable_sort(seed, scattered):
         first = min(places[other] for other in range(sum(rows)) if merged.key_at(other) == key)
         assert merged.place_of(key) == first
     assert order.indices.tolist() == found.astype(int).tolist()
-    assert order.rows_of_inputs().tolist() == rows
+    for place in rng.integers(0, sum(rows) + 1, 3).tolist():
+        assert order.rows_before(place).tolist() == np.bincount(owners[:place], minlength=len(rows)).tolist()
+    assert order.rows_before(sum(rows)).tolist() == rows
+
+
+@pytest.mark.parametrize("bits", [20, 60], ids=["words", "runs"])
+@pytest.mark.parametrize("seed", range(10))
+def test_rows_of_a_series_that_lie_in_each_other_are_merged_one_by_one(seed, bits):
+    rng = np.random.default_rng(seed)
+    inputs, rows = int(rng.integers(2, 9)), 300
+    series = np.concatenate([np.sort(rng.integers(0, 5, rows)) for _ in range(inputs)]).astype(np.uint64)
+    times = rng.integers(0, 50 if seed % 2 else 2**20, inputs * rows).astype(np.uint64)
+    for start in range(0, inputs * rows, rows):
+        part = np.lexsort([times[start : start + rows], series[start : start + rows]]) + start
+        times[start : start + rows] = times[part]
+    order = _merged([Key(series, None, 3), Key(times, None, bits)], [rows] * inputs, 1).order
+    # a word does not hold a key of 60 bits and a place
+    assert (order.counts is None) == (bits == 20)
+    assert order.indices.tolist() == np.lexsort([times, series]).tolist()
 
 
 @pytest.mark.parametrize("scattered", [False, True], ids=["runs", "rows"])

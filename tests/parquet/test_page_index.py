@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import struct
+from itertools import accumulate
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from windrow.errors import Damaged
 from windrow.parquet import footer as f
 from windrow.parquet import thrift as t
-from windrow.parquet.page_index import ASCENDING, parse_column_index, parse_offset_index
+from windrow.parquet.page_index import ASCENDING, parse_column_index, parse_offset_index, parse_offset_indexes
 from windrow.parquet.pages import DICTIONARY_PAGE, read_page_header
 
 TRUE, FALSE = b"\x01", b"\x02"
@@ -50,6 +51,17 @@ def test_an_offset_index_tells_where_the_pages_are(parquet_file):
         index = parse_offset_index(offset_index, name="file")
         pages = list(zip(index.offsets.tolist(), index.compressed_sizes.tolist(), strict=True))
         assert pages == pages_by_their_headers(data, chunk)
+
+
+def test_many_offset_indexes_are_read_as_each_alone(parquet_file):
+    stored = [offset_index for _, offset_index, _ in indexed_chunks(parquet_file.read_bytes())]
+    ends = list(accumulate(map(len, stored)))
+    spans = [(end - len(each), len(each)) for each, end in zip(stored, ends, strict=True)]
+    together = parse_offset_indexes(b"".join(stored), spans, name="file")
+    for index, data in zip(together, stored, strict=True):
+        alone = parse_offset_index(data, name="file")
+        for field in ("offsets", "compressed_sizes", "first_rows"):
+            assert getattr(index, field).tolist() == getattr(alone, field).tolist()
 
 
 def test_both_indexes_have_the_same_pages(parquet_file):

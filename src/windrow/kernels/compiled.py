@@ -6,17 +6,20 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
+import numpy as np
+import numpy.typing as npt
+from llvmlite import ir
 from numba.core import cgutils, config
 from numba.extending import intrinsic
 from numba.np import arrayobj
 
-__all__ = ["kernel", "memory"]
+__all__ = ["kernel", "load", "memory"]
 
 Function = TypeVar("Function", bound=Callable[..., object])
 Array = TypeVar("Array")
 
 # The compiler has no type hints.
-_numba, _cgutils, _arrayobj, _config = (cast("Any", module) for module in (numba, cgutils, arrayobj, config))
+_numba, _cgutils, _arrayobj, _config, _ir = (cast("Any", module) for module in (numba, cgutils, arrayobj, config, ir))
 
 
 def kernel(function: Function) -> Function:
@@ -45,3 +48,29 @@ def _memory(_typing: Any, array: Any) -> Any:
 
 
 memory = cast("Callable[[Array], Array]", intrinsic(_memory))
+
+
+def _load(_typing: Any, words: Any, _at: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data, at = arguments
+        if not isinstance(signature.args[0], _numba.types.CPointer):
+            data = _arrayobj.make_array(signature.args[0])(context, builder, data).data
+        place = builder.gep(builder.bitcast(data, _ir.IntType(8).as_pointer()), [at])
+        found = builder.load(builder.bitcast(place, _ir.IntType(64).as_pointer()))
+        found.align = 1
+        return found
+
+    return _numba.types.uint64(words, _numba.types.int64), generate
+
+
+@kernel
+def _checked_load(words: npt.NDArray[np.uint64], at: int) -> np.uint64:
+    word, shift = at >> 3, np.uint64((at & 7) * 8)
+    # a shift by 64 would be none at all
+    return words[word] >> shift | words[word + 1] << (np.uint64(63) - shift) << np.uint64(1)  # type: ignore[no-any-return]
+
+
+load = cast(
+    "Callable[[npt.NDArray[np.uint64], int], np.uint64]", _checked_load if _config.BOUNDSCHECK else intrinsic(_load)
+)
+"""The eight bytes of some words that begin at a byte, as one word; with bounds checks on, out of the two it lies in."""

@@ -298,7 +298,10 @@ def _code_page(
     before, code = distinct, np.int32(-1)
     for place in range(start, end):
         value = values[place]
-        if code < 0 or entries[code] != value:
+        # times on a grid follow each other in the same order again and again
+        if 0 <= code < distinct - 1 and entries[code + 1] == value:
+            code += np.int32(1)
+        elif code < 0 or entries[code] != value:
             slot = _slot(np.uint64(value), bits)
             while table[slot] >= 0 and entries[table[slot]] != value:
                 slot = (slot + 1) & ((1 << bits) - 1)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from windrow.kernels.compiled import kernel, memory
+from windrow.kernels.compiled import kernel, load, memory
 from windrow.kernels.hybrid import (
     COUNT,
     DELTA,
@@ -48,17 +48,13 @@ def _plain_values(
 ) -> int:
     """Copy the wanted ones of `count` values, the first of which is the `done`-th that is not null; the row then."""
     first, last = max(seen, pages[page + FIRST]), min(seen + count, pages[page + LAST])
-    bit = (pages[page + VALUES] + (done + first - seen) * size) * 8
-    if bit & 63 == 0 and size == 8:
+    at = pages[page + VALUES] + (done + first - seen) * size
+    if size == 8:
         for place in range(last - first):
-            out[row + place] = words[(bit >> 6) + place]
-    elif size == 8:
-        word, shift, rest = bit >> 6, np.uint64(bit & 63), np.uint64(64 - (bit & 63))
-        for place in range(last - first):
-            out[row + place] = words[word + place] >> shift | words[word + place + 1] << rest
+            out[row + place] = load(words, at + place * 8)
     else:
         for place in range(last - first):
-            out[row + place] = cut(words, bit + place * 32, 32)
+            out[row + place] = cut(words, (at + place * 4) * 8, 32)
     return row + max(last - first, 0)  # type: ignore[no-any-return]
 
 

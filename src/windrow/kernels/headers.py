@@ -1,5 +1,8 @@
 """Thrift bytes that come by the thousand: headers of data pages, and the index of their places and bounds."""
 
+# Kernels hand each other bare memory and places in it, one by one: an object that holds them would cost more than they.
+# ruff: noqa: PLR0913, PLR0917, FBT001
+
 from __future__ import annotations
 
 import numpy as np
@@ -7,20 +10,18 @@ import numpy.typing as npt
 
 from windrow.kernels.compiled import kernel
 
-__all__ = ["write_bounds", "write_headers", "write_locations"]
+__all__ = ["dictionary_header", "page_header", "write_bounds", "write_locations"]
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
 
-# The numbers of a page: the bytes of its levels, of its values, and of these as they are stored; its rows and nulls,
-# the encoding of its values, and whether they are stored without compression.
-LEVELS, VALUES, STORED_VALUES, ROWS, NULLS, ENCODING, STORED, WIDTH = 0, 1, 2, 3, 4, 5, 6, 7
 LONGEST_HEADER, LONGEST_LOCATION = 64, 32
 
 # A field's header is its id, counted from the field before, and its type. The fields of these structs that follow each
 # other by one are 32-bit numbers (I32) or 64-bit ones (I64).
-I32, I64, LIST, TRUE, FALSE, SKIP_TO_V2, STOP = 0x15, 0x16, 0x19, 0x11, 0x12, 0x5C, 0x00
-VERSION_2 = 3
+I32, I64, LIST, TRUE, FALSE, STOP = 0x15, 0x16, 0x19, 0x11, 0x12, 0x00
+SKIP_TO_DICTIONARY, SKIP_TO_V2 = 0x4C, 0x5C
+DICTIONARY, VERSION_2 = 2, 3
 # The types of elements of a list.
 TRUTHS, LONGS, TEXTS = 1, 6, 8
 
@@ -53,25 +54,43 @@ def _list(out: Bytes, at: int, kind: int, count: int) -> int:
 
 
 @kernel
-def write_headers(pages: Longs, out: Bytes, ends: Longs) -> None:
-    """Write the headers of data pages of version 2; each ends before `ends`."""
-    at = 0
-    for number in range(pages.shape[0]):
-        levels, rows = pages[number, LEVELS], pages[number, ROWS]
-        at = _number(out, at, I32, VERSION_2)
-        at = _number(out, at, I32, levels + pages[number, VALUES])
-        at = _number(out, at, I32, levels + pages[number, STORED_VALUES])
-        at = _byte(out, at, SKIP_TO_V2)
-        at = _number(out, at, I32, rows)
-        at = _number(out, at, I32, pages[number, NULLS])
-        at = _number(out, at, I32, rows)
-        at = _number(out, at, I32, pages[number, ENCODING])
-        at = _number(out, at, I32, levels)
-        at = _number(out, at, I32, 0)
-        at = _byte(out, at, FALSE if pages[number, STORED] else TRUE)
-        at = _byte(out, at, STOP)
-        at = _byte(out, at, STOP)
-        ends[number] = at
+def page_header(
+    out: Bytes,
+    at: int,
+    levels: int,
+    values: int,
+    stored_values: int,
+    rows: int,
+    nulls: int,
+    encoding: int,
+    stored: bool,
+) -> int:
+    """Write the header of a data page of version 2: the bytes of its levels, of its values, and of these as they are
+    stored; its rows and nulls, the encoding of its values, and whether they are stored without compression."""
+    at = _number(out, at, I32, VERSION_2)
+    at = _number(out, at, I32, levels + values)
+    at = _number(out, at, I32, levels + stored_values)
+    at = _byte(out, at, SKIP_TO_V2)
+    at = _number(out, at, I32, rows)
+    at = _number(out, at, I32, nulls)
+    at = _number(out, at, I32, rows)
+    at = _number(out, at, I32, encoding)
+    at = _number(out, at, I32, levels)
+    at = _number(out, at, I32, 0)
+    at = _byte(out, at, FALSE if stored else TRUE)
+    return _byte(out, _byte(out, at, STOP), STOP)
+
+
+@kernel
+def dictionary_header(out: Bytes, at: int, size: int, stored_size: int, entries: int) -> int:
+    """Write the header of a dictionary page in PLAIN encoding."""
+    at = _number(out, at, I32, DICTIONARY)
+    at = _number(out, at, I32, size)
+    at = _number(out, at, I32, stored_size)
+    at = _byte(out, at, SKIP_TO_DICTIONARY)
+    at = _number(out, at, I32, entries)
+    at = _number(out, at, I32, 0)
+    return _byte(out, _byte(out, at, STOP), STOP)
 
 
 @kernel

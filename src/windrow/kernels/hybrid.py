@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from windrow.kernels.compiled import kernel
+from windrow.kernels.compiled import kernel, load
 
 __all__ = ["cut", "kept", "level_run", "next_run", "signed"]
 
@@ -34,13 +34,13 @@ def signed(value: np.uint64 | np.int32) -> int:
 @kernel
 def cut(words: Words, bit: int, width: int) -> np.uint64:
     """The unsigned number of `width` bits that begins at a bit."""
-    word, shift = bit >> 6, np.uint64(bit & 63)
-    value = words[word] >> shift
-    if (bit & 63) + width > 64:
-        value |= words[word + 1] << (np.uint64(64) - shift)
+    byte, shift = bit >> 3, np.uint64(bit & 7)
+    value = load(words, byte) >> shift
+    if (bit & 7) + width > 64:
+        value |= load(words, byte + 8) << (np.uint64(64) - shift)
     if width < 64:
         value &= (np.uint64(1) << np.uint64(width)) - np.uint64(1)
-    return value  # type: ignore[no-any-return]
+    return value
 
 
 @kernel

@@ -21,7 +21,9 @@ __all__ = [
     "combine_runs",
     "merge_order",
     "merge_rows",
+    "merge_scattered",
     "scattered_share",
+    "sort_rows",
 ]
 
 Words = npt.NDArray[np.uint64]
@@ -30,6 +32,9 @@ Longs = npt.NDArray[np.int64]
 
 FEW_ROWS, SHORT_RUN = 256, 4
 """A series of so few rows, in runs that are so short on average, is sorted faster than merged."""
+ABOVE = np.uint64(2**64 - 1)
+DIGIT = 11
+"""Keys are sorted by so many bits at a time."""
 
 
 @kernel
@@ -42,14 +47,16 @@ def combine_runs(
     """
     one, other, runs = 0, 0, 0
     shift = np.uint64(bits)
+    first, first_ends, second, second_ends = memory(keys), memory(ends), memory(others), memory(other_ends)
+    made, made_ends = memory(out), memory(out_ends)
     while one < keys.size and other < others.size:
-        key = keys[one] << shift if bits < 64 else np.uint64(0)
-        end = min(ends[one], other_ends[other])
-        out[runs] = key | others[other]
-        out_ends[runs] = end
+        key = first[one] << shift if bits < 64 else np.uint64(0)
+        end = min(first_ends[one], second_ends[other])
+        made[runs] = key | second[other]
+        made_ends[runs] = end
         runs += 1
-        one += ends[one] == end
-        other += other_ends[other] == end
+        one += first_ends[one] == end
+        other += second_ends[other] == end
     return runs
 
 
@@ -60,6 +67,7 @@ def check_runs(numbers: Words, ends: Longs, input_ends: Longs, last_key: Words, 
     No run reaches across the end of an input.
     """
     begin, owner, wrong = 0, 0, -1
+    known = memory(last_key)
     for run in range(ends.size):
         while input_ends[owner] <= begin:
             owner += 1
@@ -70,9 +78,14 @@ def check_runs(numbers: Words, ends: Longs, input_ends: Longs, last_key: Words, 
                 return begin if wrong < 0 else wrong
             if numbers[run] == numbers[run - 1]:
                 first = begin
+        # counted and not looked for, so that several are compared at once
+        back = 0
         for row in range(first, ends[run]):
-            if last_key[row] < last_key[row - 1] and wrong < 0:
-                wrong = row
+            back += known[row] < known[row - 1]
+        if back and wrong < 0:
+            wrong = first
+            while known[wrong] >= known[wrong - 1]:
+                wrong += 1
         begin = ends[run]
     return wrong
 
@@ -261,18 +274,23 @@ def merge_order(
 @kernel
 def append_rows(keys: Words, numbers: Words, bits: int) -> None:
     """Append the numbers of a column, of so many bits, to the keys of rows."""
-    shift = np.uint64(bits)
-    for row in range(keys.size):
-        keys[row] = (keys[row] << shift if bits < 64 else np.uint64(0)) | np.uint64(numbers[row])
+    shift, known, target = np.uint64(bits), memory(numbers), memory(keys)
+    if bits > 63:
+        for row in range(keys.size):
+            target[row] = np.uint64(known[row])
+    else:
+        for row in range(keys.size):
+            target[row] = target[row] << shift | np.uint64(known[row])
 
 
 @kernel
 def append_runs(keys: Words, numbers: Words, ends: Longs, bits: int) -> None:
     """The same for a column of runs."""
-    row, shift = 0, np.uint64(bits)
+    row, shift, target = 0, np.uint64(bits), memory(keys)
     for run in range(ends.size):
+        number = numbers[run]
         for place in range(row, ends[run]):
-            keys[place] = (keys[place] << shift if bits < 64 else np.uint64(0)) | numbers[run]
+            target[place] = (target[place] << shift if bits < 64 else np.uint64(0)) | number
         row = ends[run]
 
 
@@ -312,6 +330,111 @@ def _merge_two(keys: Words, rows: Ints, first: int, middle: int, last: int, out_
 
 
 @kernel
+def _merge_words(words: Words, begins: Longs, sizes: Longs, count: int, out: Words) -> None:
+    """Merge neighbouring stretches of distinct words in pairs; behind each stands a word that is above all others."""
+    for pair in range(0, count - 1, 2):
+        one, other, at = begins[pair], begins[pair + 1], begins[pair]
+        size = sizes[pair] + sizes[pair + 1]
+        for place in range(at, at + size):
+            # without a branch: which one is less cannot be foreseen
+            left, right = words[one], words[other]
+            behind = right < left
+            out[place] = right if behind else left
+            other += behind
+            one += not behind
+        out[at + size] = ABOVE
+        begins[pair >> 1], sizes[pair >> 1] = at, size
+    if count & 1:
+        at, size = begins[count - 1], sizes[count - 1]
+        for place in range(at, at + size + 1):
+            out[place] = words[place]
+        begins[count >> 1], sizes[count >> 1] = at, size
+
+
+@kernel
+def _largest(entries: Longs, series: Words, begins: Longs, ends: Longs) -> tuple[int, int]:
+    """How many rows and how many runs the largest series have."""
+    most, most_runs, first = 0, 0, 0
+    while first < entries.size:
+        last, count = first, 0
+        while last < entries.size and series[entries[last]] == series[entries[first]]:
+            count += ends[entries[last]] - begins[entries[last]]
+            last += 1
+        most, most_runs, first = max(most, count), max(most_runs, last - first), last
+    return most, most_runs
+
+
+@kernel
+def merge_scattered(
+    entries: Longs,
+    series: Words,
+    begins: Longs,
+    ends: Longs,
+    last_key: Words,
+    bits: int,
+    rows: Ints,
+    group_ends: Longs,
+    group_rows: Longs,
+) -> int:
+    """Merge runs of series whose rows lie in each other, row by row: the rows in their order, and how many series.
+
+    `entries` are the runs ordered by their series, ties by input; `last_key` has so many bits. Key and place of a row
+    in its series are one word, and the words of a series few enough to stay in the processor's cache while its runs are
+    merged in pairs. -1 when key and place do not fit.
+    """
+    most, most_runs = _largest(entries, series, begins, ends)
+    place_bits = 1
+    while most >> place_bits:
+        place_bits += 1
+    if bits + place_bits > 63:
+        return -1
+    shift, mask = np.uint64(place_bits), np.uint64((1 << place_bits) - 1)
+    words, others = np.empty(most + most_runs, np.uint64), np.empty(most + most_runs, np.uint64)
+    own, at, sizes = np.empty(most, np.int32), np.empty(most_runs, np.int64), np.empty(most_runs, np.int64)
+    groups, done, first = 0, 0, 0
+    while first < entries.size:
+        last, count = first, 0
+        while last < entries.size and series[entries[last]] == series[entries[first]]:
+            begin, run = begins[entries[last]], last - first
+            size = ends[entries[last]] - begin
+            at[run], sizes[run] = count + run, size
+            for row in range(size):
+                words[count + run + row] = last_key[begin + row] << shift | np.uint64(count + row)
+                own[count + row] = begin + row
+            count += size
+            words[count + run] = ABOVE
+            last += 1
+        group_rows[groups] = begins[entries[first]]
+        runs = last - first
+        while runs > 1:
+            _merge_words(memory(words), memory(at), memory(sizes), runs, memory(others))
+            words, others = others, words
+            runs = (runs + 1) >> 1
+        for row in range(count):
+            rows[done + row] = own[np.int64(words[row] & mask)]
+        done += count
+        group_ends[groups] = done
+        groups, first = groups + 1, last
+    return groups
+
+
+@kernel
+def _merge_pairs(keys: Words, rows: Ints, ends: Longs, count: int, out: Words, out_rows: Ints) -> None:
+    """Merge neighbouring stretches, of which there are `count` and which end before `ends`, in pairs."""
+    first = 0
+    for pair in range(0, count - 1, 2):
+        middle, last = ends[pair], ends[pair + 1]
+        _merge_two(keys, rows, first, middle, last, out, out_rows)
+        ends[pair >> 1] = last
+        first = last
+    if count & 1:
+        for place in range(first, ends[count - 1]):
+            out[place] = keys[place]
+            out_rows[place] = rows[place]
+        ends[count >> 1] = ends[count - 1]
+
+
+@kernel
 def merge_rows(keys: Words, input_ends: Longs) -> tuple[Words, Ints]:
     """The keys of all rows in their order, and the rows: neighbouring inputs are merged until one is left.
 
@@ -322,16 +445,44 @@ def merge_rows(keys: Words, input_ends: Longs) -> tuple[Words, Ints]:
     out, out_rows = np.empty_like(keys), np.empty(keys.size, np.int32)
     spare, spare_rows = np.empty_like(keys), rows
     while count > 1:
-        first = 0
-        for pair in range(0, count - 1, 2):
-            middle, last = ends[pair], ends[pair + 1]
-            _merge_two(memory(found), memory(rows), first, middle, last, memory(out), memory(out_rows))
-            ends[pair >> 1] = last
-            first = last
-        if count & 1:
-            out[first:] = found[first:]
-            out_rows[first:] = rows[first:]
-            ends[count >> 1] = ends[count - 1]
+        _merge_pairs(memory(found), memory(rows), memory(ends), count, memory(out), memory(out_rows))
         count = (count + 1) >> 1
+        found, rows, out, out_rows, spare, spare_rows = out, out_rows, spare, spare_rows, out, out_rows
+    return found, rows
+
+
+@kernel
+def sort_rows(keys: Words, bits: int) -> tuple[Words, Ints]:
+    """The keys of all rows in their order, and the rows, by so many of their lowest bits: digit by digit.
+
+    Rows with the same key keep their order.
+    """
+    passes, size = (bits + DIGIT - 1) // DIGIT, keys.size
+    counts, mask = np.zeros((passes, 1 << DIGIT), np.int64), np.uint64((1 << DIGIT) - 1)
+    for row in range(size):
+        key = keys[row]
+        for digit in range(passes):
+            counts[digit, np.int64(key >> np.uint64(digit * DIGIT) & mask)] += 1
+    found, rows = keys, np.arange(size).astype(np.int32)
+    out, out_rows = np.empty_like(keys), np.empty(size, np.int32)
+    spare, spare_rows = np.empty_like(keys), rows
+    for digit in range(passes):
+        at, by, least = 0, np.uint64(digit * DIGIT), 0
+        for bucket in range(1 << DIGIT):
+            count = counts[digit, bucket]
+            least = max(least, count)
+            counts[digit, bucket] = at
+            at += count
+        if least == size:
+            continue
+        starts, source, source_rows = memory(counts[digit]), memory(found), memory(rows)
+        target, target_rows = memory(out), memory(out_rows)
+        for row in range(size):
+            key = source[row]
+            digit_of = np.int64(key >> by & mask)
+            place = starts[digit_of]
+            starts[digit_of] = place + 1
+            target[place] = key
+            target_rows[place] = source_rows[row]
         found, rows, out, out_rows, spare, spare_rows = out, out_rows, spare, spare_rows, out, out_rows
     return found, rows

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.kernels import rules as r
-from windrow.kernels.compiled import kernel, memory
+from windrow.kernels.compiled import kernel, load, memory
 from windrow.kernels.hybrid import (
     CODED,
     COUNT,
@@ -237,10 +237,7 @@ def _unpack(
     bit += first * width
     mask = (np.uint64(1) << np.uint64(width)) - np.uint64(1)
     for place in range(last - first):
-        word, shift = bit >> 6, np.uint64(bit & 63)
-        # a shift by 64 would be none at all
-        value = words[word] >> shift | words[word + 1] << (np.uint64(63) - shift) << np.uint64(1)
-        code = signed(value & mask)
+        code = signed(load(words, bit >> 3) >> np.uint64(bit & 7) & mask)
         if code >= known:
             return -1
         codes[row + place] = entries[entry + code]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from windrow.kernels.compiled import kernel
+from windrow.kernels.compiled import kernel, memory
 
 __all__ = ["gather_codes", "gather_fixed", "gather_rows", "take_codes", "take_fixed"]
 
@@ -23,14 +23,14 @@ SHORT = 16
 @kernel
 def gather_fixed(starts: Longs, counts: Longs, values: Words, out: Words) -> None:
     """Copy the values of the rows in their order."""
-    at = 0
+    at, source, target = 0, memory(values), memory(out)
     for run in range(starts.size):
         start, count = starts[run], counts[run]
         if count == 1:
-            out[at] = values[start]
+            target[at] = source[start]
         elif count <= SHORT:
             for place in range(count):
-                out[at + place] = values[start + place]
+                target[at + place] = source[start + place]
         else:
             out[at : at + count] = values[start : start + count]
         at += count
@@ -42,22 +42,24 @@ def gather_codes(
 ) -> int:
     """Take the runs of rows in their order; how many that gives. `cursors` are runs not behind those of each input."""
     runs, row = 0, 0
+    at, known, known_ends, mine, my_ends = memory(cursors), memory(codes), memory(ends), memory(out), memory(out_ends)
     for place in range(starts.size):
         start, stop, owner = starts[place], starts[place] + counts[place], owners[place]
-        run = cursors[owner]
-        while ends[run] <= start:
+        run = at[owner]
+        while known_ends[run] <= start:
             run += 1
         while start < stop:
-            end = min(ends[run], stop)
+            end = min(known_ends[run], stop)
             row += end - start
-            if runs and out[runs - 1] == codes[run]:
-                out_ends[runs - 1] = row
+            if runs and mine[runs - 1] == known[run]:
+                my_ends[runs - 1] = row
             else:
-                out[runs], out_ends[runs] = codes[run], row
+                mine[runs] = known[run]
+                my_ends[runs] = row
                 runs += 1
             start = end
             run += start < stop
-        cursors[owner] = run
+        at[owner] = run
     return runs
 
 
@@ -83,22 +85,25 @@ def gather_rows(starts: Longs, counts: Longs, codes: Ints, out: Ints, out_ends: 
 @kernel
 def take_fixed(rows: Ints, values: Words, out: Words) -> None:
     """Copy the values of single rows in their order."""
+    source = memory(values)
     for place in range(rows.size):
-        out[place] = values[rows[place]]
+        out[place] = source[rows[place]]
 
 
 @kernel
 def take_codes(rows: Ints, codes: Ints, out: Ints, out_ends: Longs) -> int:
     """Take the codes of single rows in their order; how many runs that gives."""
     runs, last = 0, np.int32(-2)
+    known, mine, my_ends = memory(codes), memory(out), memory(out_ends)
     for place in range(rows.size):
-        code = codes[rows[place]]
-        if code != last:
-            if runs:
-                out_ends[runs - 1] = place
-            out[runs] = code
-            runs += 1
-            last = code
+        code = known[rows[place]]
+        # written in any case, and kept if it is new: which it is cannot be foreseen
+        mine[runs] = code
+        my_ends[runs] = place
+        runs += code != last
+        last = code
+    for run in range(runs - 1):
+        my_ends[run] = my_ends[run + 1]
     if runs:
-        out_ends[runs - 1] = rows.size
+        my_ends[runs - 1] = rows.size
     return runs

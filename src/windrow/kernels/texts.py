@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from windrow.kernels.compiled import kernel, memory
+from windrow.kernels.compiled import kernel, load, memory
 
 __all__ = ["copy_texts", "hash_texts", "unify_texts"]
 
@@ -30,13 +30,10 @@ def _signed(value: np.uint64 | np.int32) -> int:
 @kernel
 def _word(words: Words, at: int, size: int) -> np.uint64:
     """Up to eight bytes from a byte on, as a number."""
-    word, shift = at >> 3, np.uint64((at & 7) * 8)
-    value = words[word] >> shift
-    if shift:
-        value |= words[word + 1] << (np.uint64(64) - shift)
+    value = load(words, at)
     if size < 8:
         value &= (np.uint64(1) << np.uint64(size * 8)) - np.uint64(1)
-    return value  # type: ignore[no-any-return]
+    return value
 
 
 @kernel

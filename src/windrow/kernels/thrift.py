@@ -17,7 +17,7 @@ import numpy.typing as npt
 from windrow.kernels import rules as r
 from windrow.kernels.compiled import kernel, memory
 
-__all__ = ["walk"]
+__all__ = ["walk", "walk_each"]
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
@@ -379,15 +379,12 @@ def _list_step(
 
 
 @kernel
-def walk(source: Bytes, start: int, rules: Longs, layout: Longs, records: Longs) -> tuple[int, int, int, int]:
-    """Walk the struct at `start` (the first of the grammar) and fill the tables in the arena of records.
-
-    The arena must be zero, and the first table must have room for the one record of the first struct. USED of each
-    table is counted up. Returned are the position after the struct or the negated code of what is wrong, and with which
-    struct, which of its fields, and after which byte.
-    """
+def _walk(
+    source: Bytes, start: int, end: int, rules: Longs, layout: Longs, records: Longs
+) -> tuple[int, int, int, int]:
+    """Walk the struct at `start`, no further than to `end`."""
     frames = np.zeros(MAX_DEPTH * FRAME_SIZE, np.int64)
-    data, end, stack = memory(source), source.size, memory(frames)
+    data, stack = memory(source), memory(frames)
     grammar, tables, arena = memory(rules), memory(layout), memory(records)
     top = _push(stack, -FRAME_SIZE, 0, _new_row(grammar, tables, arena, 0, start), -1)
     at = last = start
@@ -401,3 +398,35 @@ def walk(source: Bytes, start: int, rules: Longs, layout: Longs, records: Longs)
     if at != -r.FULL and frames[innermost + LEFT] >= 0:
         innermost -= FRAME_SIZE  # people know a list by the field that it is
     return at, frames[innermost + OF], frames[innermost + FIELD], last
+
+
+@kernel
+def walk(source: Bytes, start: int, rules: Longs, layout: Longs, records: Longs) -> tuple[int, int, int, int]:
+    """Walk the struct at `start` (the first of the grammar) and fill the tables in the arena of records.
+
+    The arena must be zero, and the first table must have room for the one record of the first struct. USED of each
+    table is counted up. Returned are the position after the struct or the negated code of what is wrong, and with which
+    struct, which of its fields, and after which byte.
+    """
+    return _walk(source, start, source.size, rules, layout, records)
+
+
+@kernel
+def walk_each(
+    source: Bytes, starts: Longs, ends: Longs, rules: Longs, layout: Longs, records: Longs, counts: Longs
+) -> tuple[int, int, int]:
+    """Walk several structs of one kind, each within its own bytes, into the same tables.
+
+    `counts` is how many records each table has before a struct, one row for each struct, and last how many it has in
+    all. Returned are 0 or the code of what is wrong, with which of the structs, and in which struct of the grammar.
+    """
+    tables = layout.size // r.TABLE_SIZE
+    for number in range(starts.size):
+        for table in range(tables):
+            counts[number, table] = layout[table * r.TABLE_SIZE + r.USED]
+        at, struct, _, _ = _walk(source, starts[number], ends[number], rules, layout, records)
+        if at < 0:
+            return -at, number, struct
+    for table in range(tables):
+        counts[starts.size, table] = layout[table * r.TABLE_SIZE + r.USED]
+    return 0, 0, 0

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from importlib.metadata import version
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -136,22 +137,17 @@ def chunk_table(
     The mark is 1 for a chunk that is nullable, 0 for one that is not, -1 where the input lacks the column, and -2 where
     the chunk has to be read by pyarrow, since its file holds the column in another form than the output does.
     """
-    shapes: dict[bytes, tuple[list[int], npt.NDArray[np.int64]]] = {}
-    groups = sum(source.footer.row_group_rows.size for source in inputs)
-    table, marks = np.zeros((groups, len(columns)), FOOTER_CHUNK), np.zeros((groups, len(columns)), np.int64)
-    first = 0
-    for source in inputs:
-        shape = shapes.get(source.footer.schema_bytes)
-        if shape is None:
-            shape = shapes[source.footer.schema_bytes] = _shape(source.footer.leaves, columns)
-        places, mark = shape
-        last = first + source.footer.row_group_rows.size
-        if places:
-            # what an input lacks takes the place of another chunk, which its mark keeps from being looked at
-            table[first:last] = source.footer.chunks[:, places]
-        marks[first:last] = mark
-        first = last
-    return table, marks
+    table, marks = [np.zeros((0, len(columns)), FOOTER_CHUNK)], [np.zeros((0, len(columns)), np.int64)]
+    for _, alike in groupby(inputs, lambda source: source.footer.schema_bytes):
+        footers = [source.footer for source in alike]
+        places, mark = _shape(footers[0].leaves, columns)
+        # as plain words: records are put behind each other field by field
+        words = np.concatenate([footer.chunks.view(np.int64) for footer in footers])
+        chunks = words.view(FOOTER_CHUNK)
+        # what an input lacks takes the place of another chunk, which its mark keeps from being looked at
+        table.append(chunks[:, places] if chunks.shape[1] else np.zeros((len(chunks), len(columns)), FOOTER_CHUNK))
+        marks.append(np.broadcast_to(mark, (len(chunks), len(columns))))
+    return np.concatenate(table), np.concatenate(marks)
 
 
 def _shape(leaves: Sequence[Leaf], columns: Sequence[Column]) -> tuple[list[int], npt.NDArray[np.int64]]:

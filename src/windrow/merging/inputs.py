@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import io
 from base64 import b64decode
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,18 +16,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windrow.errors import Damaged, StorageError
+from windrow.model.split import KEY_VALUE_PREFIX
 from windrow.parquet.chunk import ENCRYPTED, HAS_MAX_VALUE, HAS_MIN_VALUE, HAS_NULL_COUNT, chunk_starts
-from windrow.parquet.footer import TAIL_SIZE, ParquetFooter, footer_length, read_footer
+from windrow.parquet.footer import TAIL_SIZE, ParquetFooter, footer_length, parse_footer
 from windrow.parquet.footer_grammar import FOOTER_GRAMMAR
 from windrow.parquet.schema import PhysicalType
-from windrow.storage import ByteRange, Store
+from windrow.storage import ByteRange, ObjectInfo, Store
 
-__all__ = ["Input", "by_requests", "open_inputs"]
+__all__ = ["TOLD", "Input", "by_requests", "open_inputs"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _ARROW_SCHEMA = "ARROW:schema"
+TOLD = ("split_id", "sort_schema", "index_uid", "window_start")
+"""What a split says of itself that a merge compares with what the metastore says."""
+_ASKED = {name.encode(): name for name in (_ARROW_SCHEMA, *(KEY_VALUE_PREFIX + field for field in TOLD))}
 FIRST_READ = 256 * 1024
 """So many bytes from the end are read at once: a small file comes whole, a large one with its footer."""
 
@@ -111,10 +115,15 @@ class Input:
         pieces = iter(self.store.get_ranges(self.key, ranges))
         return [bytes(next(pieces)) if length else b"" for _, length in spans]
 
+    def opened(self) -> pa.NativeFile:
+        """The file as pyarrow opens it."""
+        if len(self.tail) == self.size:
+            return pa.BufferReader(self.tail)
+        return pa.PythonFile(_StoredFile(self), "r")
+
     def reader(self) -> pq.ParquetFile:
         """The file as pyarrow reads it."""
-        source: Any = self.tail if len(self.tail) == self.size else _StoredFile(self)
-        return pq.ParquetFile(pa.BufferReader(source) if isinstance(source, bytes) else pa.PythonFile(source, "r"))
+        return pq.ParquetFile(self.opened())
 
 
 @lru_cache(maxsize=64)
@@ -165,12 +174,17 @@ def by_requests(
 
 
 def open_inputs(store: Store, keys: Sequence[str], executor: Executor | None = None) -> list[Input]:
-    """Open files by their keys."""
-    known: dict[bytes, ParquetFooter] = {}
-    return by_requests(lambda key: _open(store, key, known), keys, store, executor)
+    """Open files by their keys; all footers are read by one call."""
+    ends = by_requests(lambda key: _end(store, key), keys, store, executor)
+    footers = _footers([metadata for _, _, metadata in ends], keys)
+    return [
+        Input(store, key, info.size, info.etag, tail, footer)
+        for key, (tail, info, _), footer in zip(keys, ends, footers, strict=True)
+    ]
 
 
-def _open(store: Store, key: str, known: dict[bytes, ParquetFooter]) -> Input:
+def _end(store: Store, key: str) -> tuple[bytes, ObjectInfo, bytes]:
+    """The end of a file, what the store tells of it, and the bytes of its footer."""
     tail, info = store.get_suffix(key, FIRST_READ)
     if len(tail) < TAIL_SIZE:
         raise Damaged(f"{key}: has {info.size} bytes, too few for a Parquet file; write it again")
@@ -179,26 +193,52 @@ def _open(store: Store, key: str, known: dict[bytes, ParquetFooter]) -> Input:
         tail, info = store.get_suffix(key, needed)
     if needed > len(tail):
         raise Damaged(f"{key}: its footer has {needed} bytes and the file {info.size}; write it again")
-    return Input(store, key, info.size, info.etag, tail, _footer(tail, needed, key, known))
+    return tail, info, tail[len(tail) - needed : len(tail) - TAIL_SIZE]
 
 
-def _footer(tail: bytes, needed: int, key: str, known: dict[bytes, ParquetFooter]) -> ParquetFooter:
-    """The footer; what follows from its schema is taken from another file of the same schema, where there was one."""
-    metadata = tail[len(tail) - needed : len(tail) - TAIL_SIZE]
-    tables = FOOTER_GRAMMAR.walk(metadata, name=key).tables
-    file, groups, chunks = tables["file"][0], tables["groups"], tables["chunks"]
-    start, length = int(file["schema_offset"]), int(file["schema_length"])
+def _footers(stored: Sequence[bytes], names: Sequence[str]) -> list[ParquetFooter]:
+    """Footers; what follows from its schema is taken from another file of the same schema, where there was one."""
+    ends = np.cumsum([len(each) for each in stored], dtype=np.int64)
+    starts = np.concatenate([[0], ends[:-1]]) if ends.size else ends
+    tables, counts = FOOTER_GRAMMAR.walk_each(b"".join(stored), starts, ends, names)
+    chunks = tables["chunks"]
+    begins = np.repeat(starts, np.diff(counts["chunks"]))
+    for bound in ("min", "max", "old_min", "old_max"):
+        # positions count from the first byte of each footer
+        chunks[f"{bound}_offset"] -= begins
+    known: dict[bytes, ParquetFooter] = {}
+    return [
+        _footer(metadata, name, int(start), _Rows(tables, counts, number), known)
+        for number, (metadata, name, start) in enumerate(zip(stored, names, starts, strict=True))
+    ]
+
+
+class _Rows(NamedTuple):
+    """Those records of many footers that belong to one."""
+
+    tables: Mapping[str, npt.NDArray[np.void]]
+    counts: Mapping[str, npt.NDArray[np.int64]]
+    number: int
+
+    def __call__(self, table: str) -> npt.NDArray[np.void]:
+        first, last = self.counts[table][self.number : self.number + 2]
+        return self.tables[table][first:last]
+
+
+def _footer(metadata: bytes, name: str, begin: int, rows: _Rows, known: dict[bytes, ParquetFooter]) -> ParquetFooter:
+    file, groups, chunks = rows("file")[0], rows("groups"), rows("chunks")
+    start, length = int(file["schema_offset"]) - begin, int(file["schema_length"])
     like = known.get(metadata[start : start + length])
     plain = like is not None and chunks.size == groups.size * len(like.leaves) == int(groups["columns_count"].sum())
     if like is None or not plain or (chunks["flags"] & ENCRYPTED).any():
-        footer = read_footer(tail, name=key)
+        footer = parse_footer(metadata, name=name)
         known.setdefault(footer.schema_bytes, footer)
         return footer
     return replace(
         like,
         metadata=metadata,
         num_rows=int(file["num_rows"]),
-        key_value=_key_values(metadata, tables["key_values"]),
+        key_value=_key_values(metadata, begin, rows("key_values")),
         row_group_rows=groups["num_rows"],
         row_group_bytes=groups["total_byte_size"],
         row_group_sorting=(None,) * groups.size,
@@ -209,10 +249,11 @@ def _footer(tail: bytes, needed: int, key: str, known: dict[bytes, ParquetFooter
     )
 
 
-def _key_values(metadata: bytes, table: npt.NDArray[np.void]) -> dict[str, str | None]:
-    return {
-        metadata[key_at : key_at + key_length].decode(errors="replace"): metadata[at : at + length].decode(
-            errors="replace"
-        )
-        for _, key_at, key_length, at, length in table.tolist()
-    }
+def _key_values(metadata: bytes, begin: int, table: npt.NDArray[np.void]) -> dict[str, str | None]:
+    """What a file says of itself, as far as a merge asks for it."""
+    found: dict[str, str | None] = {}
+    for _, key_at, key_length, at, length in table.tolist():
+        name = _ASKED.get(metadata[key_at - begin : key_at - begin + key_length])
+        if name is not None:
+            found[name] = metadata[at - begin : at - begin + length].decode(errors="replace")
+    return found

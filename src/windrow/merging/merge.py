@@ -160,7 +160,7 @@ class Merge:
             prefix = frozenset(place for place, _ in self._sorting[:-1])
             write_segments(batch, merged, segments, self.options.layout, held, prefix, self._copies)
         cuts.pass_by(emitted)
-        counts = emitted.rows_of_inputs()
+        counts = merged.order.rows_before(done)
         for number, count in enumerate(counts.tolist()):
             at[number] = _advanced(self.inputs[number], at[number], count)
         limits = self._limits(merged, pieces)

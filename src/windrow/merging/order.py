@@ -32,6 +32,8 @@ Values: TypeAlias = Any
 
 SAMPLES, SCATTERED = 256, 0.3
 """Where runs of a series lie in each other by this share, by so many samples, rows are merged faster than runs."""
+SORTED_BITS = 20
+"""Keys of up to so many bits for each doubling of the inputs are sorted faster than merged."""
 _SIGN = {4: np.uint32(1 << 31), 8: np.uint64(1 << 63)}
 
 
@@ -53,6 +55,8 @@ def key_of(values: Values, dtype: np.dtype[Any] | None, column: SortColumn) -> K
         numbers: npt.NDArray[Any] = np.where(values.codes < 0, np.int32(highest), values.codes)
         if isinstance(values, Coded):
             numbers, ends = numbers.astype(np.uint64), values.ends
+    elif isinstance(values, Fixed) and values.valid is None and dtype is not None and dtype.kind == "i":
+        numbers, highest = _from_least(values.values.view(dtype))
     elif isinstance(values, Fixed):
         numbers, highest = _packed(_ascending(values.values, dtype), values.valid)
     else:
@@ -60,6 +64,16 @@ def key_of(values: Values, dtype: np.dtype[Any] | None, column: SortColumn) -> K
     if column.direction is Direction.DESCENDING:
         numbers = numbers.dtype.type(highest) - numbers
     return Key(numbers, ends, int(highest).bit_length(), isinstance(values, CodedRows))
+
+
+def _from_least(numbers: npt.NDArray[Any]) -> tuple[Words, int]:
+    """Signed numbers counted from the least of them, and the highest of these: as times are, which are many."""
+    if not numbers.size:
+        return numbers.astype(np.uint64), 0
+    low, high = int(numbers.min()), int(numbers.max())
+    # bits that overflow are those of the difference
+    bits = numbers.view(f"u{numbers.itemsize}")
+    return np.subtract(bits, bits.dtype.type(low % 256**bits.itemsize)).astype(np.uint64, copy=False), high - low
 
 
 def _ascending(values: npt.NDArray[Any], dtype: np.dtype[Any] | None) -> npt.NDArray[Any]:
@@ -198,10 +212,15 @@ class MergeOrder:
         run = int(np.searchsorted(self.ends, place, side="right"))
         return int(self.starts[run] + self.counts[run] - (self.ends[run] - place))
 
+    def rows_before(self, place: int) -> Longs:
+        """How many rows of each input come before a place; those behind it are counted where they are fewer."""
+        every = np.diff(self.input_ends, prepend=0)
+        if 2 * place > self.rows == every.sum():
+            return every - self.slice(place, self.rows).rows_of_inputs()
+        return self.slice(0, place).rows_of_inputs()
+
     def rows_of_inputs(self) -> Longs:
         """How many rows of each input there are."""
-        if self.rows == self.input_ends[-1]:
-            return np.diff(self.input_ends, prepend=0)
         return np.bincount(self.inputs, self.lengths, self.input_ends.size).astype(np.int64)
 
 
@@ -289,22 +308,50 @@ def merge_order(keys: Sequence[Key], names: Sequence[str], rows: Sequence[int], 
 
 def _by_rows(keys: Sequence[Key], names: Sequence[str], input_ends: Longs, series_columns: int) -> Merged:
     """The order by merging row by row: where it jumps at almost every row there is nothing to gain from runs."""
-    from windrow.kernels.merge import append_rows, append_runs, check_rows, merge_rows
+    from windrow.kernels.merge import check_rows, merge_rows, sort_rows
 
-    numbers = np.zeros(int(input_ends[-1]), np.uint64)
-    for key in keys:
-        if key.ends is None:
-            append_rows(numbers, key.numbers, key.bits)
-        else:
-            append_runs(numbers, key.numbers, key.ends, key.bits)
+    numbers, bits = _row_numbers(keys, int(input_ends[-1])), sum(key.bits for key in keys)
     wrong = check_rows(numbers, input_ends)
     if wrong >= 0:
         raise _unsorted(wrong, names, input_ends)
-    ordered, rows = merge_rows(numbers, input_ends)
+    # a merge goes over all rows once for each doubling of the inputs, a sort once for each digit
+    many = bits <= SORTED_BITS * input_ends.size.bit_length()
+    ordered, rows = sort_rows(numbers, bits) if many else merge_rows(numbers, input_ends)
     ends = _changes(ordered, keys[-1].bits)
     borders = _changes(ordered, sum(key.bits for key in keys[series_columns:]))[:-1]
     firsts = rows[np.append(0, ends[:-1])] if ends.size else rows
     return Merged(MergeOrder(rows, None, input_ends), RowKeys(numbers, ordered), ends, firsts, borders)
+
+
+def _row_numbers(keys: Sequence[Key], rows: int) -> Words:
+    """The numbers of all keys packed into one for each row."""
+    from windrow.kernels.merge import append_rows, append_runs
+
+    numbers, runs = np.zeros(rows, np.uint64), Keys(np.zeros(0, np.uint64), np.zeros(0, np.int64))
+    for key in keys:
+        if key.ends is not None:
+            # runs meet in fewer runs than there are rows
+            runs = (
+                _combined(runs, key.numbers, key.ends, key.bits)
+                if runs.ends.size
+                else Keys(key.numbers, key.ends, key.bits)
+            )
+            continue
+        append_runs(numbers, *runs)
+        runs = Keys(runs.numbers[:0], runs.ends[:0])
+        append_rows(numbers, key.numbers, key.bits)
+    append_runs(numbers, *runs)
+    return numbers
+
+
+def _combined(runs: Keys, numbers: Words, ends: Longs, bits: int) -> Keys:
+    """Runs cut at the ends of those of another column, whose numbers are appended."""
+    from windrow.kernels.merge import combine_runs
+
+    most = runs.ends.size + ends.size
+    out, out_ends = np.empty(most, np.uint64), np.empty(most, np.int64)
+    count = combine_runs(runs.numbers, runs.ends, numbers, ends, bits, out, out_ends)
+    return Keys(out[:count], out_ends[:count], runs.bits + bits)
 
 
 def _changes(ordered: Words, bits: int) -> Longs:
@@ -317,7 +364,7 @@ def _changes(ordered: Words, bits: int) -> Longs:
 
 def _by_runs(keys: Sequence[Key], names: Sequence[str], input_ends: Longs, series_columns: int) -> Merged:
     """The order by merging runs of series, and rows inside of them."""
-    from windrow.kernels.merge import check_runs, scattered_share
+    from windrow.kernels.merge import check_runs, merge_scattered, scattered_share
     from windrow.kernels.merge import merge_order as merge
 
     series, last_key = _series(keys[:-1], input_ends), _by_row(keys[-1])
@@ -326,18 +373,21 @@ def _by_runs(keys: Sequence[Key], names: Sequence[str], input_ends: Longs, serie
     if wrong >= 0:
         raise _unsorted(wrong, names, input_ends)
     entries, total = np.argsort(series.numbers, kind="stable"), last_key.size
-    if sum(key.bits for key in keys) <= 64:
-        share = scattered_share(entries, series.numbers, begins, series.ends, last_key, SAMPLES)
-        if share > SCATTERED:
-            return _by_rows(keys, names, input_ends, series_columns)
-    # memory follows the runs of the order: where every row is one, half of it counts
-    place: Any = np.int32 if total < 2**31 else np.int64
-    starts, counts, owners = np.empty(total, place), np.empty(total, place), np.empty(total, np.int32)
     ends, rows = np.empty(entries.size, np.int64), np.empty(entries.size, np.int64)
-    runs, groups = merge(
-        entries, series.numbers, begins, series.ends, inputs, last_key, starts, counts, owners, ends, rows
-    )
-    order = MergeOrder(starts[:runs], counts[:runs], input_ends, owners[:runs])
+    share = scattered_share(entries, series.numbers, begins, series.ends, last_key, SAMPLES)
+    groups = -1
+    if share > SCATTERED and total < 2**31:
+        taken, bits = np.empty(total, np.int32), keys[-1].bits
+        groups = merge_scattered(entries, series.numbers, begins, series.ends, last_key, bits, taken, ends, rows)
+        order = MergeOrder(taken, None, input_ends)
+    if groups < 0:
+        # memory follows the runs of the order: where every row is one, half of it counts
+        place: Any = np.int32 if total < 2**31 else np.int64
+        starts, counts, owners = np.empty(total, place), np.empty(total, place), np.empty(total, np.int32)
+        runs, groups = merge(
+            entries, series.numbers, begins, series.ends, inputs, last_key, starts, counts, owners, ends, rows
+        )
+        order = MergeOrder(starts[:runs], counts[:runs], input_ends, owners[:runs])
     group_ends, group_rows = ends[:groups], rows[:groups]
     borders = group_ends[:-1]
     if series_columns < len(keys) - 1:
@@ -349,8 +399,6 @@ def _by_runs(keys: Sequence[Key], names: Sequence[str], input_ends: Longs, serie
 
 def _series(keys: Sequence[Key], input_ends: Longs) -> Keys:
     """The runs of all keys, cut at each other's ends and at those of the inputs; none of them is empty."""
-    from windrow.kernels.merge import combine_runs
-
     ends = np.unique(input_ends[np.diff(input_ends, prepend=0) > 0])
     found = Keys(np.zeros(ends.size, np.uint64), ends)
     for key in keys:
@@ -361,10 +409,7 @@ def _series(keys: Sequence[Key], input_ends: Longs) -> Keys:
         if found.bits + width > 64:
             distinct, ranks = np.unique(numbers, return_inverse=True)
             numbers, width = ranks.astype(np.uint64), int(distinct.size - 1).bit_length()
-        most = found.ends.size + key_ends.size
-        out, out_ends = np.empty(most, np.uint64), np.empty(most, np.int64)
-        runs = combine_runs(found.numbers, found.ends, numbers, key_ends, width, out, out_ends)
-        found = Keys(out[:runs], out_ends[:runs], found.bits + width)
+        found = _combined(found, numbers, key_ends, width)
     return found
 
 

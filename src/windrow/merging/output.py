@@ -16,7 +16,7 @@ from windrow.merging.batch import Batch
 from windrow.merging.columns import Column, Way
 from windrow.merging.copies import Copies, Group
 from windrow.merging.order import Merged, MergeOrder
-from windrow.merging.verify import EVERY, Witness
+from windrow.merging.verify import EVERY, SAMPLED_ROWS, Witness
 from windrow.parquet.chunk_writer import ChunkWriter, EncodedChunk, Pages, granules
 from windrow.parquet.file_writer import FileSchema, FileWriter, arrow_chunks
 from windrow.parquet.footer import SortingColumn
@@ -173,7 +173,7 @@ def write_segments(
             for into, own in zip(fresh, encoded, strict=False):
                 into.extend(own)
     for segment, target, first in zip(segments, chunks, firsts, strict=True):
-        segment.output.witness(batch, merged.order, segment.groups, layout.granule_rows)
+        segment.output.witness(batch, merged.order, segment.groups, SAMPLED_ROWS)
         segment.output.append([group.last - group.first for group in segment.groups], target)
         segment.output.granules.extend(each.size for each in first)
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.errors import Damaged, InvalidInput, NotFound
-from windrow.merging.inputs import Input, by_requests, open_inputs
+from windrow.merging.inputs import TOLD, Input, by_requests, open_inputs
 from windrow.merging.merge import DEFAULT_OPTIONS, Merge, MergeOptions
 from windrow.merging.output import Output
 from windrow.merging.verify import Verify, verify_all, verify_sample
@@ -26,7 +26,7 @@ from windrow.model.zones import NULL, ColumnZone
 from windrow.sidecar import Sidecar
 from windrow.sidecar.build import build_sidecar
 from windrow.sidecar.granules import FirstKeys
-from windrow.splits.granule_keys import granule_keys
+from windrow.splits.granule_keys import keys_of_rows
 from windrow.splits.writer import SplitName
 from windrow.splits.zone_maps import column_zone
 from windrow.storage import ByteRange, Store
@@ -113,13 +113,9 @@ def _check_input(split: SplitMetadata, source: Input) -> None:
             "it was cut short or replaced, take it out of the table"
         )
     said = source.footer.key_value
-    expected = {
-        "split_id": split.split_id,
-        "sort_schema": split.scope.sort_schema,
-        "index_uid": split.scope.index_uid,
-        "window_start": str(split.window.start) if split.window else None,
-    }
-    for field, value in expected.items():
+    start = str(split.window.start) if split.window else None
+    expected = split.split_id, split.scope.sort_schema, split.scope.index_uid, start
+    for field, value in zip(TOLD, expected, strict=True):
         found = said.get(KEY_VALUE_PREFIX + field)
         if found != value:
             raise Damaged(
@@ -204,11 +200,7 @@ def _granule_keys(output: Output, schema: SortSchema) -> list[tuple[FirstKeys, .
     """The first key of each granule, by row group, from the rows that granules begin with."""
     rows = pa.table({name: pa.chunked_array(output.first_keys[name]) for name in output.first_keys})
     ends = np.cumsum([0, *output.granules]).tolist()
-    return [
-        keys
-        for low, high in pairwise(ends)
-        for keys in granule_keys(rows.slice(low, high - low), schema, row_group_rows=high - low, granule_rows=1)
-    ]
+    return keys_of_rows(rows, schema, [np.arange(low, high) for low, high in pairwise(ends)])
 
 
 def _store(

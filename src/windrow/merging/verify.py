@@ -1,7 +1,7 @@
 """Nothing becomes visible before it was compared with what went in, by a reader that is not ours.
 
-A sample takes, of every sixteenth row group of an output, the first granule: read by pyarrow it must be sorted, and
-those of its rows that come from one row group of one input must hash to the same sum there and here. A full comparison
+A sample takes, of every sixteenth row group of an output, the first rows: read by pyarrow they must be sorted, and
+those of them that come from one row group of one input must hash to the same sum there and here. A full comparison
 takes the sums over all rows of all inputs and outputs, and the order of every row and the row ahead of it.
 """
 
@@ -21,12 +21,14 @@ from windrow.merging.inputs import Input
 from windrow.model.invariants import require
 from windrow.model.sort_schema import SortSchema
 
-__all__ = ["EVERY", "Verify", "Witness", "verify_all", "verify_sample"]
+__all__ = ["EVERY", "SAMPLED_ROWS", "Verify", "Witness", "verify_all", "verify_sample"]
 
 Verify = Literal["sample", "full"]
 """How much is compared."""
 EVERY = 16
 """Of so many row groups one is sampled."""
+SAMPLED_ROWS = 4096
+"""So many of its first rows are looked at."""
 BATCH_ROWS = 128 * 1024
 
 
@@ -44,7 +46,7 @@ def verify_sample(
     data: pa.Buffer, witnesses: Sequence[Witness], inputs: Sequence[Input], schema: SortSchema, columns: list[str]
 ) -> None:
     """Compare sampled rows of an output with the inputs they come from."""
-    output = pq.ParquetFile(pa.BufferReader(data))
+    output = _coded(pa.BufferReader(data))
     for witness in witnesses:
         written = _first_rows(output, witness.output_group, int(witness.places.max(initial=-1)) + 1)
         require("MC-3", table=written, schema=schema)
@@ -73,7 +75,7 @@ def verify_all(outputs: Sequence[pa.Buffer], inputs: Sequence[Input], schema: So
     after = 0
     last: pa.Table | None = None
     for data in outputs:
-        for table in _tables(pq.ParquetFile(pa.BufferReader(data))):
+        for table in _tables(_coded(pa.BufferReader(data))):
             after += sum_of_rows(table, columns)
             require("MC-3", table=table if last is None else pa.concat_tables([last, table]), schema=schema)
             last = table.slice(table.num_rows - 1)
@@ -88,6 +90,17 @@ def _tables(file: pq.ParquetFile) -> Iterator[pa.Table]:
 
 def _reader(source: Input) -> pq.ParquetFile:
     try:
-        return source.reader()
+        return _coded(source.opened())
     except (pa.ArrowException, OSError) as error:
         raise Damaged(f"{source.key}: cannot be read: {error}; write it again") from error
+
+
+def _coded(file: pa.NativeFile) -> pq.ParquetFile:
+    """A file whose texts are read as codes: each distinct one is hashed and compared once."""
+    metadata = pq.read_metadata(file)
+    texts = [field.name for field in metadata.schema.to_arrow_schema() if _is_text(field.type)]
+    return pq.ParquetFile(file, metadata=metadata, read_dictionary=texts)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))

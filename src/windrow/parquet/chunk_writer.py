@@ -8,31 +8,31 @@ a chunk may hold pages of both kinds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windrow.parquet import thrift as t
 from windrow.parquet.chunk import Encoding
-from windrow.parquet.codecs import Codec, compressor
+from windrow.parquet.codecs import Codec, zstd_compressor
 from windrow.parquet.page_index import ASCENDING, DESCENDING, UNORDERED
 from windrow.parquet.page_reader import Coded, Fixed
 
 __all__ = ["Bounds", "ChunkWriter", "EncodedChunk", "Pages", "granules"]
 
+Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
+Spans: TypeAlias = tuple[Longs, Longs, Bytes]
+"""Where texts begin in some bytes, how long they are, and the bytes."""
 Buffer = Any
 
 DICTIONARY_ENTRIES = 1 << 14
 DICTIONARY_BYTES = 1 << 20
 LONGEST_BOUND = 1024
-SMALLEST_FRAME = 128
-"""Fewer bytes are not worth a frame of their own."""
 
 _ROWS, _NULLS, _LEVELS, _LEVEL_BYTES, _VALUES, _VALUE_BYTES, _ENCODING, _LOW, _HIGH = range(9)
 _PAGE_WIDTH = 9
@@ -91,10 +91,14 @@ class _Bodies(NamedTuple):
     """What pages are made of, before they are compressed."""
 
     table: Longs
-    levels: memoryview
-    values: Sequence[Buffer]
-    dictionaries: Sequence[Buffer]
-    entries: Sequence[int]
+    levels: Bytes
+    coded: Bytes
+    """The values of those pages that are coded."""
+    plain: Bytes
+    """The values of all others."""
+    dictionaries: Longs
+    entries: Bytes
+    """What dictionaries hold."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,13 +122,8 @@ class ChunkWriter:
         encode_texts(
             column.codes, column.ends, *pages, self.nullable, spans, DICTIONARY_BYTES, table, dictionaries, out
         )
-        view = out.data
-        values = _slices(view, table[:, _VALUES], table[:, _VALUE_BYTES])
-        for chunk in np.flatnonzero(dictionaries[:, _ENTRIES] == 0).tolist():
-            first, last = pages.chunks[chunk : chunk + 2].tolist()
-            values[first:last] = _in_plain(column, pages.bounds[first : last + 1], spans)
-        entries = _slices(view, dictionaries[:, _PLACE], dictionaries[:, _SIZE])
-        bodies = _Bodies(table, view, values, entries, dictionaries[:, _ENTRIES].tolist())
+        plain = _in_plain(column, pages, np.flatnonzero(dictionaries[:, _ENTRIES] == 0), spans, table)
+        bodies = _Bodies(table, out, out, plain, dictionaries, out)
         low, high = table[:, _LOW], table[:, _HIGH]
         # a text that is too long is no bound, nor is any other of its chunk then
         told, bounds = None, None
@@ -149,56 +148,54 @@ class ChunkWriter:
         entries = np.empty(DICTIONARY_ENTRIES * len(dictionaries), values.dtype)
         out = np.empty(2 * values.size + 64 * pages.bounds.size, np.uint8)
         encode_fixed(values, cuts, pages.chunks, DICTIONARY_ENTRIES, table, dictionaries, entries, out)
-        width, plain, packed = values.itemsize, values.data.cast("B"), out.data
-        bodies = [
-            packed[at : at + size] if encoding else plain[low * width : high * width]
-            for (low, high), (at, size, encoding) in zip(
-                pairwise(cuts.tolist()), table[:, [_VALUES, _VALUE_BYTES, _ENCODING]].tolist(), strict=True
-            )
-        ]
-        spans = dictionaries[:, [_PLACE, _ENTRIES]] * width
-        kept = _slices(entries.data.cast("B"), spans[:, 0], spans[:, 1])
         low, high = _extremes(values.view(self.order or values.dtype), cuts)
         told = _Told.numbers(low, high, cuts[1:] > cuts[:-1], pages)
-        return self._chunks(_Bodies(table, levels.data, bodies, kept, dictionaries[:, _ENTRIES].tolist()), pages, told)
+        plain = np.flatnonzero(table[:, _ENCODING] == 0)
+        table[plain, _VALUES] = cuts[plain] * values.itemsize
+        table[plain, _VALUE_BYTES] = (cuts[plain + 1] - cuts[plain]) * values.itemsize
+        dictionaries[:, _PLACE] *= values.itemsize
+        dictionaries[:, _SIZE] = dictionaries[:, _ENTRIES] * values.itemsize
+        bodies = _Bodies(table, levels, out, values.view(np.uint8), dictionaries, entries.view(np.uint8))
+        return self._chunks(bodies, pages, told)
 
     def _chunks(self, bodies: _Bodies, pages: Pages, told: _Told) -> list[EncodedChunk]:
-        table = bodies.table
-        frames = _compress(bodies.values)
-        stored = [value if frame is None else frame for value, frame in zip(bodies.values, frames, strict=True)]
-        raw, kept = (np.array([len(each) for each in some], np.int64) for some in (bodies.values, stored))
-        headers = _headers(table, raw, kept, [frame is None for frame in frames])
-        parts: list[Buffer] = [None] * (3 * len(stored))
-        parts[0::3], parts[2::3] = headers, stored
-        parts[1::3] = _slices(bodies.levels, table[:, _LEVELS], table[:, _LEVEL_BYTES])
-        heads = np.array([len(header) for header in headers], np.int64) + table[:, _LEVEL_BYTES]
-        nulls, rows = _sums(table[:, _NULLS], pages), _sums(table[:, _ROWS], pages)
-        whole = _sums(heads + raw, pages)
+        from windrow.kernels.chunks import CHUNK_WIDTH, room_for, write_chunks
+
+        table, dictionaries = bodies.table, bodies.dictionaries
+        places = np.empty((len(table), 2), np.int64)
+        written = np.empty((len(dictionaries), CHUNK_WIDTH), np.int64)
+        out = np.empty(room_for(table, dictionaries), np.uint8)
+        values = bodies.levels, bodies.coded, bodies.plain
+        size = write_chunks(
+            zstd_compressor(), table, pages.chunks, values, dictionaries, bodies.entries, places, written, out
+        )
+        if size < 0:
+            raise MemoryError("zstd has no room to work in; free some memory")
         indexes, bounds = told.written(table[:, _NULLS], table[:, _ROWS], pages)
-        made = []
-        for chunk, (first, last) in enumerate(pairwise(pages.chunks.tolist())):
-            begin, size, uncompressed = _dictionary_page(bodies.dictionaries[chunk], bodies.entries[chunk])
-            sizes = heads[first:last] + kept[first:last]
-            made.append(
-                EncodedChunk(
-                    physical_type=self.physical_type,
-                    path=self.path,
-                    encodings=_CODED if begin else _PLAIN,
-                    codec=Codec.ZSTD,
-                    num_values=int(rows[chunk]),
-                    uncompressed=uncompressed + int(whole[chunk]),
-                    size=size + int(sizes.sum()),
-                    parts=begin + parts[3 * first : 3 * last],
-                    dictionary=bool(begin),
-                    page_offsets=size + np.cumsum(sizes) - sizes,
-                    page_sizes=sizes,
-                    first_rows=pages.bounds[first:last] - pages.bounds[first],
-                    null_count=int(nulls[chunk]),
-                    bounds=bounds[chunk],
-                    column_index=indexes[chunk],
-                )
+        nulls, rows = _sums(table[:, _NULLS], pages).tolist(), _sums(table[:, _ROWS], pages).tolist()
+        view, firsts = out.data, pages.chunks.tolist()
+        return [
+            EncodedChunk(
+                physical_type=self.physical_type,
+                path=self.path,
+                encodings=_CODED if dictionary else _PLAIN,
+                codec=Codec.ZSTD,
+                num_values=rows[chunk],
+                uncompressed=uncompressed,
+                size=size,
+                parts=[view[begin : begin + size]],
+                dictionary=bool(dictionary),
+                page_offsets=places[first:last, 0],
+                page_sizes=places[first:last, 1],
+                first_rows=pages.bounds[first:last] - pages.bounds[first],
+                null_count=nulls[chunk],
+                bounds=bounds[chunk],
+                column_index=indexes[chunk],
             )
-        return made
+            for chunk, ((first, last), (begin, dictionary, size, uncompressed)) in enumerate(
+                zip(pairwise(firsts), written.tolist(), strict=True)
+            )
+        ]
 
 
 _PLAIN = int(Encoding.PLAIN), int(Encoding.RLE)
@@ -224,47 +221,27 @@ def _any(flags: npt.NDArray[np.bool_], pages: Pages) -> npt.NDArray[np.bool_]:
     return _sums(flags, pages) > 0
 
 
-def _dictionary_page(dictionary: Buffer, entries: int) -> tuple[list[Buffer], int, int]:
-    """The parts of a dictionary page, their size, and that before compression; it follows the codec, smaller or not."""
-    if not entries:
-        return [], 0, 0
-    frame = compressor()(dictionary)
-    header = t.struct(t.i32(1, entries), t.i32(2, Encoding.PLAIN))
-    page = t.struct(t.i32(1, 2), t.i32(2, len(dictionary)), t.i32(3, len(frame)), t.nested(7, header))
-    return [page, frame], len(page) + len(frame), len(page) + len(dictionary)
-
-
-def _headers(table: Longs, raw: Longs, kept: Longs, stored: list[bool]) -> list[Buffer]:
-    from windrow.kernels.headers import LONGEST_HEADER, write_headers
-
-    numbers = np.stack(
-        [table[:, _LEVEL_BYTES], raw, kept, table[:, _ROWS], table[:, _NULLS], table[:, _ENCODING], stored], axis=1
-    )
-    out, ends = np.empty(LONGEST_HEADER * len(table), np.uint8), np.empty(len(table), np.int64)
-    write_headers(numbers, out, ends)
-    data, cuts = out.data, [0, *ends.tolist()]
-    return [data[low:high] for low, high in pairwise(cuts)]
-
-
-def _compress(bodies: Sequence[Buffer]) -> list[bytes | None]:
-    """A frame for each page, or None where it would save nothing worth a decompression."""
-    compress = compressor()
-    frames = []
-    for body in bodies:
-        frame = compress(body) if len(body) >= SMALLEST_FRAME else None
-        frames.append(frame if frame is not None and len(frame) < 0.9 * len(body) else None)
-    return frames
-
-
-def _spans(texts: pa.LargeBinaryArray) -> tuple[Longs, Longs, npt.NDArray[np.uint8]]:
+def _spans(texts: pa.LargeBinaryArray) -> Spans:
     """Where each text begins in its array's data, how long it is, and the data."""
     offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
     data = texts.buffers()[2]
     return offsets[:-1], np.diff(offsets), np.frombuffer(data if data is not None else b"", np.uint8)
 
 
-def _in_plain(column: Coded, bounds: Longs, spans: tuple[Longs, Longs, npt.NDArray[np.uint8]]) -> list[Buffer]:
-    """The texts of pages, written out."""
+def _in_plain(column: Coded, pages: Pages, chunks: Longs, spans: Spans, table: Longs) -> Bytes:
+    """The texts of some chunks, written out; the table says where those of each page are."""
+    written, size = [np.empty(0, np.uint8)], 0
+    for chunk in chunks.tolist():
+        first, last = pages.chunks[chunk : chunk + 2].tolist()
+        for page, values in enumerate(_texts_of(column, pages.bounds[first : last + 1], spans), first):
+            table[page, _VALUES], table[page, _VALUE_BYTES] = size, values.size
+            written.append(values)
+            size += values.size
+    return np.concatenate(written)
+
+
+def _texts_of(column: Coded, bounds: Longs, spans: Spans) -> Iterator[Bytes]:
+    """The texts of pages."""
     from windrow.kernels.texts import copy_texts
 
     offsets, lengths, data = spans
@@ -272,13 +249,11 @@ def _in_plain(column: Coded, bounds: Longs, spans: tuple[Longs, Longs, npt.NDArr
     last = min(int(last) + 1, column.ends.size)
     ends = np.clip(column.ends[first:last], bounds[0], bounds[-1])
     rows = np.repeat(column.codes[first:last], np.diff(ends, prepend=bounds[0]))
-    written = []
     for low, high in pairwise((bounds - bounds[0]).tolist()):
         codes = rows[low:high][rows[low:high] >= 0]
         out = np.empty(int(lengths[codes].sum()) + 4 * codes.size, np.uint8)
         copy_texts(data, offsets[codes], lengths[codes], 4, out, np.empty(codes.size, np.int64))
-        written.append(out.data)
-    return written
+        yield out
 
 
 class _Stretches(NamedTuple):
@@ -335,13 +310,16 @@ class _Told(NamedTuple):
         write_bounds(pages.chunks, (nulls, rows), data, (low[0], sizes[0]), (high[0], sizes[1]), orders, out, ends[1:])
         written = _slices(out.data, ends[:-1], np.diff(ends))
         indexes = [bytes(index) if known else None for index, known in zip(written, told.tolist(), strict=True)]
-        for chunk in np.flatnonzero(told & _any(filled, pages)).tolist():
-            own = np.arange(*pages.chunks[chunk : chunk + 2])
-            own = own[filled[own]]
-            least, most = own[self.low[own].argmin()], own[self.high[own].argmax()]
-            extremes[chunk] = Bounds(
-                data[low[0][least] : low[1][least]].tobytes(), data[high[0][most] : high[1][most]].tobytes()
-            )
+        own = np.flatnonzero(filled)
+        owners = np.searchsorted(pages.chunks, own, side="right") - 1
+        # the least of each chunk is the first of it when pages are ordered, the greatest the last
+        least = own[np.lexsort((self.low[own], owners))][np.searchsorted(owners, np.arange(count))[owners]]
+        most = own[np.lexsort((self.high[own], owners))][np.searchsorted(owners, np.arange(count), "right")[owners] - 1]
+        for chunk, one, other in zip(owners.tolist(), least.tolist(), most.tolist(), strict=True):
+            if told[chunk] and extremes[chunk].least is None:
+                extremes[chunk] = Bounds(
+                    data[low[0][one] : low[1][one]].tobytes(), data[high[0][other] : high[1][other]].tobytes()
+                )
         return indexes, extremes
 
     def _orders(self, pages: Pages) -> Longs:

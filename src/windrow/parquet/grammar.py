@@ -183,6 +183,29 @@ class Grammar:
             raise Damaged(self._complaint(name, -end, struct // r.STRUCT_SIZE, field, last))
         return Walked(self._cut(layout, arena), end)
 
+    def walk_each(
+        self, data: bytes, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], names: Sequence[str]
+    ) -> tuple[dict[str, Records], dict[str, npt.NDArray[np.int64]]]:
+        """Walk several structs, each within its own bytes, by one call: all tables, and where those of each begin.
+
+        Positions in the records count from the first byte of all.
+        """
+        from windrow.kernels.thrift import walk_each
+
+        source, count = np.frombuffer(data, np.uint8), len(starts)
+        room = [count, *(len(data) // table.bytes_per_row + 16 for table in list(self.tables.values())[1:])]
+        counts = np.zeros((count + 1, len(self.tables)), np.int64)
+        while True:
+            layout, arena = self._lay_out(room)
+            trouble, number, struct = walk_each(source, starts, ends, self.compiled, layout, arena, counts)
+            if trouble != r.FULL:
+                break
+            room[int(self.compiled[struct + r.TABLE]) // r.TABLE_SIZE] *= 4
+        if trouble:
+            # it fails again, with a word on where
+            self.walk(data[starts[number] : ends[number]], name=names[number])
+        return self._cut(layout, arena), dict(zip(self.tables, counts.T, strict=True))
+
     def _lay_out(self, room: Sequence[int]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         layout = np.zeros((len(room), r.TABLE_SIZE), np.int64)
         layout[:, r.WIDTH] = [table.dtype.itemsize // 8 for table in self.tables.values()]

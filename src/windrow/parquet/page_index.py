@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +31,7 @@ __all__ = [
     "OffsetIndex",
     "parse_column_index",
     "parse_offset_index",
+    "parse_offset_indexes",
 ]
 
 UNORDERED, ASCENDING, DESCENDING = 0, 1, 2
@@ -122,13 +125,29 @@ class ColumnIndex:
 
 def parse_offset_index(data: bytes | memoryview, *, name: str) -> OffsetIndex:
     """Read an offset index from its thrift bytes; `name` is what an error calls the file."""
-    pages = _OFFSET_INDEX.walk(bytes(data), name=name).tables["pages"]
-    index = OffsetIndex(pages["offset"].copy(), pages["compressed_size"].astype(np.int64), pages["first_row"].copy())
-    if (np.diff(index.first_rows) < 0).any() or (index.first_rows[:1] != 0).any():
+    return parse_offset_indexes(bytes(data), [(0, len(data))], name=name)[0]
+
+
+def parse_offset_indexes(data: bytes, spans: Sequence[tuple[int, int]], *, name: str) -> list[OffsetIndex]:
+    """Read several offset indexes, given where each begins and how many bytes it has, by one call."""
+    starts, lengths = np.array(spans, np.int64).reshape(-1, 2).T
+    if (starts < 0).any() or (lengths < 0).any() or (starts + lengths > len(data)).any():
+        raise Damaged(f"{name}: an offset index lies outside of the bytes that were read; write the file again")
+    tables, counts = _OFFSET_INDEX.walk_each(data, np.ascontiguousarray(starts), starts + lengths, [name] * len(starts))
+    offsets, sizes, first_rows = (
+        np.ascontiguousarray(tables["pages"][field], np.int64) for field in ("offset", "compressed_size", "first_row")
+    )
+    begins = counts["pages"]
+    first = np.zeros(first_rows.size, np.bool_)
+    first[begins[:-1][begins[:-1] < begins[1:]]] = True
+    back = np.diff(first_rows, prepend=0) < 0
+    if (back & ~first).any() or (first_rows[first] != 0).any():
         raise Damaged(f"{name}: offset index, the first rows of the pages do not ascend from 0; write the file again")
-    if (index.compressed_sizes < 0).any() or (index.offsets < 0).any():
+    if (sizes < 0).any() or (offsets < 0).any():
         raise Damaged(f"{name}: offset index, a page has a negative size or offset; write the file again")
-    return index
+    return [
+        OffsetIndex(offsets[low:high], sizes[low:high], first_rows[low:high]) for low, high in pairwise(begins.tolist())
+    ]
 
 
 def parse_column_index(data: bytes | memoryview, *, name: str) -> ColumnIndex:

@@ -10,7 +10,7 @@ What is read are pages of both versions in PLAIN and dictionary encoding under t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -18,20 +18,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import zstandard
 
 from windrow.errors import Damaged
 from windrow.kernels import rules as r
 from windrow.parquet.chunk import Encoding
-from windrow.parquet.codecs import Codec, decompressor
+from windrow.parquet.codecs import Codec, decompressor, zstd_decompressor
 from windrow.parquet.page_grammar import DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE, PAGE, PAGE_GRAMMAR, STORED
 
 __all__ = ["Chunks", "Coded", "CodedRows", "Fixed", "Unpacked", "scan_pages", "unpack", "unreadable"]
 
 Records = npt.NDArray[np.void]
 Longs = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
 
-_PADDING = bytes(16)
 LARGEST_PAGE = 1 << 31
 MANY_RUNS = 0.6
 """With more runs than this share of the rows, a code for each row is handled faster."""
@@ -279,6 +278,46 @@ def _inflate(source: memoryview, pages: Records, chunks: Chunks) -> tuple[npt.ND
         name = chunks.names[int(pages["chunk"][np.argmax(wrong)])]
         raise Damaged(f"{name}: the sizes of a page contradict each other; write the file again")
     codecs = np.where(pages["flags"] & STORED, Codec.UNCOMPRESSED, chunks.codecs[pages["chunk"]])
+    offsets = np.concatenate([[0], np.cumsum(pages["uncompressed"])])
+    words = _room(int(offsets[-1]) // 8 + 3, chunks.names)
+    if np.isin(codecs, (Codec.ZSTD, Codec.UNCOMPRESSED)).all():
+        _inflate_zstd(source, pages, levels, codecs == Codec.UNCOMPRESSED, words, chunks)
+    else:
+        words.data.cast("B")[: int(offsets[-1])] = b"".join(_inflate_each(source, pages, levels, codecs, chunks))
+    return words, offsets
+
+
+def _room(size: int, names: Sequence[str]) -> Words:
+    """Words for pages, the last of them 0: a value of any width is cut out of two."""
+    try:
+        words = np.empty(size, np.uint64)
+    except MemoryError as error:
+        raise Damaged(
+            f"{names[0]}: this column claims to have {8 * size} bytes in what is read at once; "
+            "write it again, or give the merge more memory"
+        ) from error
+    words[-3:] = 0
+    return words
+
+
+def _inflate_zstd(
+    source: memoryview, pages: Records, levels: Longs, stored: npt.NDArray[np.bool_], words: Words, chunks: Chunks
+) -> None:
+    """Decompress all pages by one call."""
+    from windrow.kernels.frames import inflate
+
+    body, compressed, whole = (np.ascontiguousarray(pages[name]) for name in ("body", "compressed", "uncompressed"))
+    places = body, np.ascontiguousarray(levels, np.int64), compressed, whole, stored
+    wrong = inflate(zstd_decompressor(), np.frombuffer(source, np.uint8), places, words.view(np.uint8))
+    if wrong >= 0:
+        name = chunks.names[int(pages["chunk"][wrong])]
+        raise Damaged(f"{name}: a page cannot be decompressed; the file is damaged, write it again")
+
+
+def _inflate_each(
+    source: memoryview, pages: Records, levels: Longs, codecs: Longs, chunks: Chunks
+) -> Iterator[bytes | memoryview]:
+    """Decompress pages one by one, as Arrow's codecs do it."""
     items = zip(
         pages["body"].tolist(),
         levels.tolist(),
@@ -289,17 +328,10 @@ def _inflate(source: memoryview, pages: Records, chunks: Chunks) -> tuple[npt.ND
         strict=True,
     )
     known = {codec: decompressor(codec) for codec in set(codecs.tolist())}
-    parts: list[Any] = []
     for body, level, compressed, size, codec, chunk in items:
-        if level:
-            parts.append(source[body : body + level])
+        yield source[body : body + level]
         if size > level:
-            parts.append(
-                _decompressed(known[codec], source[body + level : body + compressed], size - level, chunks, chunk)
-            )
-    offsets = np.concatenate([[0], np.cumsum(pages["uncompressed"])])
-    padding = bytes(-int(offsets[-1]) % 8) + _PADDING
-    return np.frombuffer(b"".join([*parts, padding]), np.uint64), offsets
+            yield _decompressed(known[codec], source[body + level : body + compressed], size - level, chunks, chunk)
 
 
 def _decompressed(
@@ -307,7 +339,7 @@ def _decompressed(
 ) -> Any:
     try:
         part = decompress(data, size)
-    except (Damaged, OSError, pa.ArrowException, zstandard.ZstdError) as error:
+    except (Damaged, OSError, pa.ArrowException) as error:
         raise Damaged(f"{chunks.names[chunk]}: a page cannot be decompressed: {error}") from error
     if len(part) != size:
         raise Damaged(f"{chunks.names[chunk]}: a page has {len(part)} bytes, not {size}; write the file again")

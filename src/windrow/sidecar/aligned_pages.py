@@ -6,13 +6,14 @@ Where pages are is in the file's page index; files without one have no granules.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
 from windrow.errors import Damaged
 from windrow.parquet.footer import ParquetFooter
-from windrow.parquet.page_index import OffsetIndex, parse_offset_index
+from windrow.parquet.page_index import OffsetIndex, parse_offset_indexes
 from windrow.parquet.pages import read_page_header
 from windrow.sidecar.convert import Read
 from windrow.sidecar.granules import FirstKeys, GranuleIndex
@@ -31,15 +32,19 @@ def find_granules(
     elsewhere; such a column has no pages in the index, and can only be read by whole chunks.
     """
     return [
-        _granules(footer, group, read, name, () if keys is None else tuple(keys[group]))
-        for group in range(len(footer.row_group_rows))
+        _granules(footer, group, indexes, read, name, () if keys is None else tuple(keys[group]))
+        for group, indexes in enumerate(_offset_indexes(footer.chunks, read, name))
     ]
 
 
 def _granules(
-    footer: ParquetFooter, group: int, read: Read, name: str, keys: tuple[FirstKeys, ...]
+    footer: ParquetFooter,
+    group: int,
+    indexes: Sequence[OffsetIndex],
+    read: Read,
+    name: str,
+    keys: tuple[FirstKeys, ...],
 ) -> GranuleIndex | None:
-    indexes = _offset_indexes(footer.chunks[group], read, name)
     flat = [index for leaf, index in zip(footer.leaves, indexes, strict=False) if leaf.max_repetition == 0]
     if not flat:
         return None
@@ -62,17 +67,24 @@ def _granules(
     )
 
 
-def _offset_indexes(chunks: NDArray[np.void], read: Read, name: str) -> list[OffsetIndex]:
-    """The offset index of every chunk; nothing if one is missing."""
+def _offset_indexes(chunks: NDArray[np.void], read: Read, name: str) -> list[list[OffsetIndex]]:
+    """The offset index of every chunk, by row group; nothing for a row group in which one is missing."""
     starts, lengths = chunks["offset_index_offset"], chunks["offset_index_length"]
-    if not len(chunks) or not ((starts > 0) & (lengths > 0)).all():
+    known = ((starts > 0) & (lengths > 0)).all(axis=1) & (chunks.shape[1] > 0)
+    parsed = iter(_parsed(starts[known].reshape(-1), lengths[known].reshape(-1), read, name))
+    return [list(islice(parsed, chunks.shape[1])) if each else [] for each in known.tolist()]
+
+
+def _parsed(starts: NDArray[np.int64], lengths: NDArray[np.int64], read: Read, name: str) -> list[OffsetIndex]:
+    if not starts.size:
         return []
     first, last = int(starts.min()), int((starts + lengths).max())
-    places = zip(starts.tolist(), lengths.tolist(), strict=True)
     if last - first > _WORTH_READING * int(lengths.sum()):
-        return [parse_offset_index(read(start, length), name=name) for start, length in places]
-    data = read(first, last - first)
-    return [parse_offset_index(data[start - first : start - first + length], name=name) for start, length in places]
+        data = b"".join(read(start, length) for start, length in zip(starts.tolist(), lengths.tolist(), strict=True))
+        places = np.cumsum(lengths) - lengths
+    else:
+        data, places = read(first, last - first), starts - first
+    return parse_offset_indexes(data, list(zip(places.tolist(), lengths.tolist(), strict=True)), name=name)
 
 
 def _values(index: OffsetIndex, read: Read, name: str) -> list[int]:

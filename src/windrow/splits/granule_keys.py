@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import pyarrow as pa
 from windrow.model.sort_schema import SortSchema
 from windrow.sidecar.granules import FirstKeys, first_keys
 
-__all__ = ["granule_keys"]
+__all__ = ["granule_keys", "keys_of_rows"]
 
 
 def granule_keys(
@@ -24,6 +24,13 @@ def granule_keys(
     """
     groups = range(0, rows.num_rows, row_group_rows)
     firsts = [np.arange(start, min(start + row_group_rows, rows.num_rows), granule_rows) for start in groups]
+    return keys_of_rows(rows, schema, firsts)
+
+
+def keys_of_rows(
+    rows: pa.Table, schema: SortSchema, firsts: Sequence[npt.NDArray[np.int64]]
+) -> list[tuple[FirstKeys, ...]]:
+    """Return the keys of row groups whose granules begin with the given rows."""
     ends = np.cumsum([len(first) for first in firsts])
     keyed = _keyed_columns(rows, schema, np.concatenate([*firsts, np.empty(0, np.int64)]))
     return [

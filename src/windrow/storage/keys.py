@@ -7,6 +7,7 @@ one key into another.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from windrow.errors import InvalidInput
 
@@ -46,6 +47,7 @@ def check_prefix(prefix: str) -> str:
     return check_key(folder) if prefix else folder
 
 
+@lru_cache(maxsize=1024)
 def key_problem(key: str) -> str | None:
     """Why a string cannot be a key, or None."""
     if not key:
