@@ -36,6 +36,11 @@ class Invocation:
         """The settings."""
         return self.resolved.config
 
+    @property
+    def is_json(self) -> bool:
+        """Whether a program reads the answer."""
+        return isinstance(self.output, JsonOutput)
+
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Invocation:
         """Build from the global options that were given."""

@@ -50,9 +50,12 @@ class TextOutput:
         click.echo(text)
 
 
-def to_json(value: Any) -> str:
+def to_json(value: Any, *, indent: int | None = 2) -> str:
     """Return a value as JSON: times as ISO 8601, bytes as hexadecimal digits, NaN and infinity as text."""
-    return json.dumps(_plain(value), indent=2, allow_nan=False)
+    try:
+        return json.dumps(value, indent=indent, allow_nan=False, default=_plain)
+    except (TypeError, ValueError):  # a number that JSON cannot say, or a key that is no text
+        return json.dumps(_plain(value), indent=indent, allow_nan=False)
 
 
 def _plain(value: Any) -> Any:

@@ -1,30 +1,89 @@
-"""`windrow sql`: a query over the tables of the lake."""
+"""`windrow sql`: a query over the tables of the lake, or a shell for many."""
 
 from __future__ import annotations
 
 import sys
+import time
+from typing import TYPE_CHECKING
 
 import click
 
 from windrow.cli.invocation import Invocation
 from windrow.cli.options import Command, pass_invocation
-from windrow.cli.text import literal, table
+from windrow.cli.sql_output import MOST_SHOWN, Format, format_of, shown, write, written_aside
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from windrow.lake import Lake
 
 __all__ = ["sql"]
 
 
-@click.command(cls=Command, short_help="Answer a query.")
-@click.argument("query")
+@click.command(cls=Command, short_help="Answer a query, or many in a shell.")
+@click.argument("query", required=False)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice([str(each) for each in Format]),
+    help="What to write.  [default: as the name of the output ends, else table]",
+)
+@click.option("-o", "--output", metavar="FILE", help="Write to this file instead of stdout.")
 @pass_invocation
-def sql(invocation: Invocation, query: str) -> None:
+def sql(invocation: Invocation, query: str | None, form: str | None, output: str | None) -> None:
     """Answer QUERY on DuckDB; - reads it from stdin.
 
     \b
     windrow sql "select host, avg(value) from metrics group by host"
+    windrow sql "select * from metrics" -o metrics.parquet
+
+    Parquet files are named by path or address in place of a table. Answers are written as they are worked out, tables
+    excepted, and a file gets its name when it is whole. On a terminal, a table has the first 100 rows.
     """
-    if query == "-":
-        query = sys.stdin.read()
+    chosen = _chosen(invocation, form, output)
+    text = sys.stdin.read() if query in (None, "-") else str(query)
     with invocation.lake() as lake:
-        answer = lake.sql(query)
-    rows = answer.to_dict()
-    invocation.output.answer(rows, lambda: table(rows, answer.arrow().column_names, literal))
+        if output is not None:
+            _to_file(invocation, lake, text, chosen, output)
+        elif chosen is Format.TABLE and sys.stdout.isatty():
+            _to_terminal(lake, text)
+        else:
+            _to_stdout(lake, text, chosen)
+
+
+def _chosen(invocation: Invocation, form: str | None, output: str | None) -> Format:
+    if form is None:
+        return Format.JSON if invocation.is_json and output is None else format_of(output)
+    chosen = Format(form)
+    if output is None and invocation.is_json and chosen is not Format.JSON:
+        raise click.UsageError(f"--json and --format {chosen} ask for two things; give one of them, or --output too")
+    if output is None and chosen is Format.PARQUET and sys.stdout.isatty():
+        raise click.UsageError("Parquet is nothing for a terminal; name a file with --output, or pipe it on")
+    return chosen
+
+
+def _to_stdout(lake: Lake, query: str, form: Format) -> None:
+    sink = sys.stdout.buffer
+    lake.stream(query, lambda batches: write(form, batches, sink))
+    sink.flush()
+
+
+def _to_terminal(lake: Lake, query: str) -> None:
+    start = time.perf_counter()
+    found = lake.stream(query, lambda batches: shown(batches, MOST_SHOWN))
+    seconds = time.perf_counter() - start
+    click.echo(found.text(short=True))
+    click.secho(f"{found.counted}, {seconds:.3f} s", dim=True)
+
+
+def _to_file(invocation: Invocation, lake: Lake, query: str, form: Format, output: str) -> None:
+    start = time.perf_counter()
+
+    def to_file(batches: pa.RecordBatchReader) -> int:
+        with written_aside(output) as sink:
+            return write(form, batches, sink)
+
+    rows = lake.stream(query, to_file)
+    seconds = time.perf_counter() - start
+    said = {"output": output, "format": str(form), "rows": rows, "seconds": round(seconds, 3)}
+    invocation.output.answer(said, lambda: f"{rows:,} {'row' if rows == 1 else 'rows'} in {output}, {seconds:.3f} s")
