@@ -16,6 +16,7 @@ from windrow.errors import ConfigError, NotFound, StorageError
 from windrow.metastore import Metastore
 from windrow.mirror.metastore import MirroredMetastore
 from windrow.model.ids import time_ordered_id
+from windrow.scan.heat import Heat
 from windrow.scan.kept import KeptVersions
 from windrow.scan.pins import Pins
 from windrow.storage import LocalStore, PatientStore, Store, open_store
@@ -58,11 +59,14 @@ class Context:
     """Versions that are being read."""
     kept: KeptVersions | None = field(init=False, repr=False, compare=False)
     """What was listed of versions; None where nothing is kept."""
+    heat: Heat = field(init=False, repr=False, compare=False)
+    """Which windows are asked for."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pins", Pins(self.metastore, self.new_id))
         kept = None if self.parsed is None else KeptVersions(self.parsed.budget)
         object.__setattr__(self, "kept", kept)
+        object.__setattr__(self, "heat", Heat(self.metastore))
 
     @classmethod
     def open(
@@ -85,6 +89,7 @@ class Context:
     def close(self) -> None:
         """Let go of the versions that are read, and give connections back."""
         self.pins.close()
+        self.heat.close()
         self.metastore.close()
 
     def __reduce__(self) -> tuple[Callable[..., Context], tuple[Any, ...]]:

@@ -246,13 +246,16 @@ class Table:
         names = self.context.metastore.attributes(record.table_id, version)
         attributes = {name: RESIDUAL for name in names if name not in others}
         context, metastore = self._scan_context(), self.context.metastore
-        pins, kept = self.context.pins, self.context.kept
+        pins, kept, heat = self.context.pins, self.context.kept, self.context.heat
 
-        def check(split: SplitMetadata) -> None:
-            check_unchanged(split, self.name)
+        def see(splits: Sequence[SplitMetadata]) -> None:
+            heat.asked(record.table_id, (split.window for split in splits))
+            for split in splits:
+                if split.window is None:
+                    check_unchanged(split, self.name)
 
         def plan(question: Question, *, explain: bool = False) -> ScanPlan:
-            return plan_table(context, metastore, record, version, question, explain=explain, check=check, kept=kept)
+            return plan_table(context, metastore, record, version, question, explain=explain, see=see, kept=kept)
 
         return Relation(
             pa.schema([(column.name, column.type) for column in columns]),

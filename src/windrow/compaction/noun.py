@@ -44,12 +44,13 @@ class Compact:
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
     policy: Policy | None = None
     """Of windows that still grow; None is the one that the table's settings name."""
-    heat: Mapping[int, float] = field(default_factory=dict)
+    heat: Mapping[int, float] | None = None
+    """How often windows are asked for; None is what queries left in the metastore."""
 
     def guided(self, *, policy: Policy | None = None, heat: Mapping[int, float] | None = None) -> Compact:
         """Return the same with a policy of one's own, or with how often windows are asked for, by their starts.
 
-        The most queried windows come first, then the newest.
+        The most queried windows come first, then the newest. Queries are counted; `heat` says otherwise.
         """
         return replace(self, policy=policy or self.policy, heat=self.heat if heat is None else heat)
 
@@ -127,13 +128,14 @@ class Compact:
         return self.context.metastore.table(self.name)
 
     def _planner(self, record: TableRecord, window: str | None) -> Planner:
+        heat = self.context.metastore.heat(record.table_id) if self.heat is None else self.heat
         return Planner(
             self.context.metastore,
             record,
             self.context.now(),
             policy=self.policy,
             wanted=wanted_windows(window),
-            heat=lambda place: self.heat.get(place.start, 0.0),
+            heat=lambda place: heat.get(place.start, 0.0),
         )
 
     def _run(

@@ -142,6 +142,12 @@ class Metastore(Protocol):
     ) -> Iterator[tuple[CompactionScope, list[Candidate]]]:
         """Yield the visible splits of the windows that start where this one does, in pieces of one scope each."""
 
+    def add_queries(self, table_id: str, queries: Mapping[int, int]) -> None:
+        """Count queries of the windows that start at these seconds."""
+
+    def heat(self, table_id: str) -> dict[int, float]:
+        """Return how often windows were asked for of late, by the second at which they start."""
+
     def quarantine(self, table_id: str, reasons: Mapping[str, str]) -> None:
         """Keep splits away from merging; the first reason of a split stays."""
 

@@ -6,7 +6,19 @@ All times are microseconds since the epoch.
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, MetaData, SmallInteger, String, Table, Text
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    SmallInteger,
+    String,
+    Table,
+    Text,
+)
 from sqlalchemy import UniqueConstraint as Unique
 
 __all__ = [
@@ -204,6 +216,16 @@ runs = Table(
     Column("problems", Text, nullable=False),
 )
 """Runs of compaction, one row each."""
+
+heat = Table(
+    "windrow_heat",
+    metadata,
+    Column("table_key", ForeignKey("windrow_tables.table_key"), primary_key=True, autoincrement=False),
+    Column("window_start", BigInteger, primary_key=True, autoincrement=False),
+    Column("queries", Float(53), nullable=False),
+    Column("at", BigInteger, nullable=False),
+)
+"""How often windows were asked for, as of a moment."""
 
 quarantine = Table(
     "windrow_quarantine",

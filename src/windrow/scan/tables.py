@@ -31,12 +31,12 @@ def plan_table(
     question: Question,
     *,
     explain: bool = False,
-    check: Callable[[SplitMetadata], None] | None = None,
+    see: Callable[[Sequence[SplitMetadata]], None] = lambda _: None,
     kept: KeptVersions | None = None,
 ) -> ScanPlan:
     """Plan a scan of a table at a version; with `explain` it is counted too how much there was to begin with.
 
-    `check` may refuse registered files, which others can change. `kept` has lists of splits, so that they need not be
+    `see` is shown the splits that are left, and may refuse some. `kept` has lists of splits, so that they need not be
     asked for again.
     """
     asked = question.predicate if context.prune else None
@@ -49,11 +49,11 @@ def plan_table(
                 places = found.zones.prune(asked, places)
             splits = [found.splits[place] for place in places.tolist()]
             steps = _steps(metastore, table, version, splits) if explain else []
-            _check(splits, check)
+            see(splits)
             return plan_kept(context, found, places, Question(question.columns, asked), steps=steps)
     splits = [split for page in metastore.splits(table.table_id, version, query) for split in page]
     steps = _steps(metastore, table, version, splits) if explain else []
-    _check(splits, check)
+    see(splits)
     stores: dict[str, Store] = {}
     files = [split_file(context, split, stores) for split in splits]
     return plan_files(context, files, predicate=asked, columns=question.columns, steps=steps)
@@ -66,12 +66,6 @@ def _steps(metastore: Metastore, table: TableRecord, version: int, splits: Seque
         Step("time range", "windows", len(windows), len({split.window for split in splits})),
         Step("zone maps", "splits", sum(window.splits for window in windows), len(splits)),
     ]
-
-
-def _check(splits: Sequence[SplitMetadata], check: Callable[[SplitMetadata], None] | None) -> None:
-    for split in splits:
-        if check is not None and split.window is None:
-            check(split)
 
 
 def time_range(predicate: Predicate | None, timestamp: str) -> tuple[int, int] | None:

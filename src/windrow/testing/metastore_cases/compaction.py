@@ -35,6 +35,23 @@ def _ids(metastore: Metastore, window: Window = _FIRST, page_size: int = 1000) -
 class CompactionCases:
     """Groups, candidates, quarantine and runs."""
 
+    def test_queries_are_counted_by_window_and_count_less_after_a_while(
+        self, metastore: Metastore, settable_clock: FakeClock
+    ) -> None:
+        a_table(metastore)
+        a_table(metastore, name="other", table_id="other")
+        metastore.add_queries(TABLE, {0: 4, 900: 1})
+        metastore.add_queries(TABLE, {900: 2})
+        assert metastore.heat(TABLE) == {0: 4.0, 900: 3.0}
+        assert metastore.heat("other") == {}
+        settable_clock.advance(7 * 86_400)
+        assert metastore.heat(TABLE) == pytest.approx({0: 2.0, 900: 1.5})
+        metastore.add_queries(TABLE, {0: 1})
+        assert metastore.heat(TABLE) == pytest.approx({0: 3.0, 900: 1.5})
+        settable_clock.advance(200 * 86_400)
+        metastore.add_queries(TABLE, {1800: 1})
+        assert metastore.heat(TABLE) == {1800: 1.0}
+
     def test_groups_share_scope_and_window(self, metastore: Metastore) -> None:
         a_table(metastore)
         other = scope(source_id="other")
