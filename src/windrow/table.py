@@ -285,7 +285,7 @@ class Table:
         store = self.context.reading or self.context.store
         budget = parse_bytes(memory_budget, "memory_budget")
         context = ReadContext(self.context.url, store, self.context.cache, in_flight=max(budget // 2, 1))
-        return Scan.of(self.name, self.relation(), context, where, columns)
+        return Scan.of(self.name, self.relation(), context, where, columns, self.context.store_options)
 
     def plan(self, where: str | None = None, columns: Sequence[str] | None = None) -> ScanPlan:
         """Say what a scan would read: virtual files, and how many windows, splits, row groups, granules and bytes.

@@ -15,7 +15,7 @@ from windrow.scan.schema import arrow_of
 from windrow.scan.spelling import sql_name, sql_text
 from windrow.scan.virtual import VirtualFile
 
-__all__ = ["Relation", "rows_sql"]
+__all__ = ["Relation", "found_columns", "rows_sql"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +62,14 @@ def rows_sql(
     cursor: duckdb.DuckDBPyConnection, relation: Relation, virtual: Sequence[VirtualFile], paths: Sequence[str]
 ) -> str:
     """The query that gives the rows of a relation out of virtual files, which are served under paths."""
-    typed = _typed(cursor, relation.columns, _found_columns(virtual))
+    typed = _typed(cursor, relation.columns, found_columns(virtual))
     # Folders of a table are named after tenants and windows, which are no columns.
     options = f"union_by_name = {len(paths) > 1}, hive_partitioning = false"
     files = f"FROM read_parquet([{', '.join(map(sql_text, paths))}], {options})"
     return f"SELECT {', '.join(_expressions(relation))} FROM (SELECT {typed} {files if paths else 'WHERE false'})"
 
 
-def _found_columns(virtual: Sequence[VirtualFile]) -> dict[str, set[pa.DataType]]:
+def found_columns(virtual: Sequence[VirtualFile]) -> dict[str, set[pa.DataType]]:
     """The columns that virtual files have, and their types there."""
     found: dict[str, set[pa.DataType]] = {}
     for each in virtual:
@@ -82,7 +82,7 @@ def _typed(cursor: duckdb.DuckDBPyConnection, columns: pa.Schema, found: Mapping
     """Each column with the type that it has in the table; files may have a narrower one, or lack it."""
     if all(found.get(column.name) == {column.type} for column in columns):
         return ", ".join(sql_name(column.name) for column in columns)
-    types = cursor.from_arrow(pa.schema([_as_count(column) for column in columns]).empty_table()).types
+    types = cursor.from_arrow(pa.schema([_declared(column) for column in columns]).empty_table()).types
     return ", ".join(
         sql_name(column.name)
         if found.get(column.name) == {column.type}
@@ -91,9 +91,11 @@ def _typed(cursor: duckdb.DuckDBPyConnection, columns: pa.Schema, found: Mapping
     )
 
 
-def _as_count(column: pa.Field) -> pa.Field:
-    """Durations are counts in Parquet, and DuckDB's own are no finer than a microsecond."""
-    return column.with_type(pa.int64()) if pa.types.is_duration(column.type) else column
+def _declared(column: pa.Field) -> pa.Field:
+    """A column as DuckDB can be told of it: durations are counts in Parquet, and floats of 16 bits are read wider."""
+    if pa.types.is_duration(column.type):
+        return column.with_type(pa.int64())
+    return column.with_type(pa.float32()) if pa.types.is_float16(column.type) else column
 
 
 def _expressions(relation: Relation) -> Iterator[str]:

@@ -7,8 +7,8 @@ scan.to_arrow(), scan.to_polars(), scan.to_duckdb(), scan.to_spark(spark), pa.Re
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -25,6 +25,7 @@ from windrow.scan.plan import ScanPlan
 
 if TYPE_CHECKING:
     import polars as pl
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["Scan"]
 
@@ -42,6 +43,8 @@ class Scan:
 
     selection: Selection
     context: ReadContext
+    store_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """By which tasks on other machines open the store."""
 
     @classmethod
     def of(
@@ -51,16 +54,17 @@ class Scan:
         context: ReadContext,
         where: str | Predicate | None = None,
         columns: Iterable[str] | None = None,
+        store_options: Mapping[str, str] | None = None,
     ) -> Scan:
         """Check a question to a relation: `where` is the text of a condition, or a predicate."""
         if isinstance(columns, str):
             raise InvalidInput(f"scan of {name!r}: columns={columns!r} is a text; give a list of names")
         if where is None:
-            return cls(Selection.of(name, relation, None, columns), context)
+            return cls(Selection.of(name, relation, None, columns), context, store_options or {})
         with scanning_cursor() as cursor:
             selection = Selection.of(name, relation, condition_text(where, cursor), columns)
             selection.check(cursor)
-            return cls(selection, context)
+            return cls(selection, context, store_options or {})
 
     @property
     def schema(self) -> pa.Schema:
@@ -113,6 +117,15 @@ class Scan:
         plan = selection.relation.plan(selection.question(connection))
         paths = [_files[connection].keep(each, self.context, hold) for each in plan.virtual]
         return connection.sql(selection.sql(connection, plan, paths))
+
+    def to_spark(self, spark: SparkSession) -> DataFrame:
+        """Return the rows as a DataFrame, of Spark's own reader where that is exact, else of tasks that read by us.
+
+        The version is held for as long as the DataFrame is there.
+        """
+        from windrow.engines.spark import data_frame
+
+        return data_frame(self.selection, spark, self.context.path, self.store_options)
 
     def _check_zone(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Other zones would read times in the condition in another way than the plan did."""

@@ -62,13 +62,17 @@ def plan_files(
     predicate: Predicate | None = None,
     columns: Sequence[str] | None = None,
     steps: Iterable[Step] = (),
+    share: tuple[int, int] = (0, 1),
 ) -> ScanPlan:
-    """Plan a scan of some files; `columns` None is all of them, `steps` are those that led to the files."""
+    """Plan a scan of some files; `columns` None is all of them, `steps` are those that led to the files.
+
+    `share` is a number and a count: of as many readers as that, each reads other pieces of what has to be read.
+    """
     counted = list(steps)
     units = bundled(open_sidecars(context, files))
     pruner = None if predicate is None or not context.prune else SidecarPruner(predicate)
     kept = [_row_groups(unit, pruner, files, counted) for unit in units]
-    parts = _parts(context, units, kept, pruner, columns, counted)
+    parts = _shared(_parts(context, units, kept, pruner, columns, counted), *share)
     virtual = [lay_out(files, *each) for each in _grouped(parts, columns)]
     return _planned(virtual, sum(file.identity.size for file in files), counted)
 
@@ -245,6 +249,15 @@ def _cut(sidecar: Sidecar, piece: Piece, columns: Sequence[str] | None, wanted: 
     if len(edges) < 3:
         return [piece]
     return [Piece(piece.file, piece.unit, piece.group, first, last) for first, last in pairwise(edges)]
+
+
+def _shared(parts: Sequence[Part], number: int, count: int) -> list[Part]:
+    """What one of several readers gets of each part: pieces that follow each other."""
+    if count == 1:
+        return list(parts)
+    cuts = [(len(part.pieces) * number // count, len(part.pieces) * (number + 1) // count) for part in parts]
+    shares = [Part(part.sidecar, part.pieces[first:stop]) for part, (first, stop) in zip(parts, cuts, strict=True)]
+    return [part for part in shares if part.pieces]
 
 
 def _grouped(parts: Sequence[Part], columns: Sequence[str] | None) -> list[tuple[VirtualSchema, list[Part]]]:

@@ -102,6 +102,8 @@ class VirtualFile:
     """Whether an engine that reads the files themselves finds no other values: nothing was made up or kept from it."""
     is_whole: bool
     """Whether all rows of the files are in it."""
+    members: frozenset[int]
+    """The files that have rows in it; there may be no bytes of them in it, where all that is read of them is null."""
 
     @property
     def size(self) -> int:
@@ -177,6 +179,7 @@ class KeptSpace:
             row_groups=len(found),
             is_plain=self._space.is_plain and not any(each.has_nulls for each in found),
             is_whole=len(found) == int(row_groups[list(used)].sum()),
+            members=frozenset(range(len(used))),
         )
 
     def _add(self, part: Part) -> None:
@@ -292,6 +295,7 @@ class _Space:
             row_groups=len(groups.rows),
             is_plain=self.is_plain and not groups.is_null.any(),
             is_whole=len(groups.rows) == self._whole,
+            members=frozenset(groups.places[:, 0].tolist()),
         )
 
     def _place_whole(

@@ -1,0 +1,149 @@
+"""A selection dealt out to tasks: each gets files, or a part of a large one, and reads them through our own storage."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from windrow.engines.arrow import RowStream
+from windrow.engines.relations import Relation
+from windrow.engines.selection import Selection
+from windrow.model.predicate import Predicate
+from windrow.model.split import SidecarLocation
+from windrow.scan.context import ReadContext, ScanContext
+from windrow.scan.files import DataFile
+from windrow.scan.naming import Question
+from windrow.scan.plan import ScanPlan, plan_files
+from windrow.storage import Identity, LocalStore, PatientStore, Store, open_store
+
+__all__ = ["Share", "Task", "deal_out", "files_of"]
+
+_TASK_BYTES = 64 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file by its address, as it travels to a task."""
+
+    store: str
+    key: str
+    identity: Identity
+    sidecar: SidecarLocation | None
+    sidecar_store: str | None
+
+    @classmethod
+    def of(cls, file: DataFile) -> _File:
+        other = None if file.sidecar_store is None else file.sidecar_store.url
+        return cls(file.store.url, file.key, file.identity, file.sidecar, other)
+
+    def opened(self, stores: _Stores) -> DataFile:
+        other = None if self.sidecar_store is None else stores.get(self.sidecar_store)
+        return DataFile(stores.get(self.store), self.key, self.identity, self.sidecar, other)
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one task reads: files, or one part of several of them."""
+
+    files: tuple[_File, ...]
+    part: int = 0
+    parts: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What every task has to know besides its share."""
+
+    name: str
+    columns: pa.Schema
+    attributes: Mapping[str, str]
+    wanted: tuple[str, ...]
+    where: str | None
+    pruned_by: Predicate | None
+    lake: str
+    store_options: Mapping[str, str] = field(repr=False)
+    memory_budget: int = 128 * 2**20
+
+    @classmethod
+    def of(cls, selection: Selection, lake: str, store_options: Mapping[str, str]) -> Task:
+        """The task of reading a selection."""
+        relation = selection.needed
+        return cls(
+            selection.name,
+            relation.columns,
+            dict(relation.attributes),
+            selection.columns,
+            selection.where,
+            selection.pruned_by,
+            lake,
+            dict(store_options),
+        )
+
+    def rows(self, share: Share) -> Iterator[pa.RecordBatch]:
+        """Read a share, in a task; only rows that meet the condition come."""
+        stores = _Stores(self.store_options)
+        files = [file.opened(stores) for file in share.files]
+        # Spark runs as many tasks as it has cores; those of one file need a piece each.
+        context = ScanContext(self.lake, files[0].store, store_options=self.store_options, threads=share.parts)
+
+        def plan(question: Question) -> ScanPlan:
+            return plan_files(
+                context,
+                files,
+                predicate=question.predicate,
+                columns=question.columns,
+                share=(share.part, share.parts),
+            )
+
+        relation = Relation(self.columns, plan, self.attributes)
+        selection = Selection(self.name, relation, self.wanted, self.where, self.pruned_by)
+        yield from RowStream(selection, ReadContext(self.lake, files[0].store, in_flight=self.memory_budget))
+
+
+def files_of(plan: ScanPlan) -> list[DataFile]:
+    """The files of which a plan reads something."""
+    used = {virtual.files[number].uri: virtual.files[number] for virtual in plan.virtual for number in virtual.members}
+    return [used[uri] for uri in sorted(used)]
+
+
+def deal_out(files: Sequence[DataFile], tasks: int) -> list[Share]:
+    """Deal files out evenly by their bytes, to about so many tasks or to more where they are large."""
+    total = sum(file.identity.size for file in files)
+    target = max(min(_TASK_BYTES, -(-total // max(tasks, 1))), 1)
+    large = [file for file in files if file.identity.size > target]
+    small = [file for file in files if file.identity.size <= target]
+    shares = [share for file in large for share in _parts(file, -(-file.identity.size // target))]
+    left = -(-sum(file.identity.size for file in small) // target)
+    return shares + [Share(tuple(map(_File.of, each))) for each in _evenly(small, left)]
+
+
+def _parts(file: DataFile, parts: int) -> list[Share]:
+    return [Share((_File.of(file),), part, parts) for part in range(parts)]
+
+
+def _evenly(files: Sequence[DataFile], count: int) -> list[list[DataFile]]:
+    groups: list[list[DataFile]] = [[] for _ in range(min(count, len(files)))]
+    load = [(0, number) for number in range(len(groups))]
+    for file in sorted(files, key=lambda each: each.identity.size, reverse=True):
+        size, number = load[0]
+        groups[number].append(file)
+        heapq.heapreplace(load, (size + file.identity.size, number))
+    return groups
+
+
+class _Stores:
+    """Stores that are open in a task, by address."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._options = options
+        self._open: dict[str, Store] = {}
+
+    def get(self, url: str) -> Store:
+        if url not in self._open:
+            local = url.startswith("file:") or "://" not in url
+            store = open_store(url, options=None if local else self._options)
+            self._open[url] = store if isinstance(store, LocalStore) else PatientStore(store)
+        return self._open[url]
