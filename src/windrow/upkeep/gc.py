@@ -2,8 +2,8 @@
 
 It takes three kinds of things. Commits that are open although their lease ran out are ended. Splits that no kept
 version shows are marked, their files deleted, their rows forgotten, page by page. Files that no split owns and whose
-commit has ended are deleted. Whatever stops it, at any point, the next run continues; nothing that a reader or a
-writer can still need is touched.
+commit has ended are deleted, dead letters among them. Whatever stops it, at any point, the next run continues; nothing
+that a reader or a writer can still need is touched.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from windrow.storage import LocalStore, ObjectInfo
 from windrow.upkeep.clock import store_time
 from windrow.upkeep.files import own_files, split_id_of
 from windrow.upkeep.gc_report import GcPlan, GcResult
+from windrow.upkeep.letters import useless_letters
 from windrow.upkeep.pace import Pace
 
 __all__ = ["DEFAULT_GRACE", "GarbageCollection"]
@@ -185,7 +186,10 @@ class GarbageCollection:
     def _orphans(
         self, table: TableRecord, before: datetime, sweep: _Sweep, ended: Collection[str] = ()
     ) -> Iterator[ObjectInfo]:
-        """Yield files that are no split's, whose commit has ended, and that were there before a moment."""
+        """Yield files that are no split's, whose commit has ended, and that were there before a moment.
+
+        Files of dead letters come last.
+        """
         for page in _pages(own_files(self.context.store, self.name), self.page):
             names = {split_id for split_id, _ in page}
             judged = self.context.metastore.orphans(table.table_id, names, ended=ended)
@@ -196,6 +200,10 @@ class GarbageCollection:
                     sweep.young += 1
                 elif split_id in judged.dead:
                     yield info
+        for info, is_old in useless_letters(self.context, table, before, ended):
+            if is_old:
+                yield info
+            sweep.young += not is_old
 
 
 @dataclass
