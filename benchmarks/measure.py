@@ -18,9 +18,6 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
 __all__ = [
     "Measured",
     "Report",
@@ -214,6 +211,10 @@ class Report:
 
     def show(self, asked: Options) -> None:
         """Print the table and the ratios; with `--json` the last line is one JSON object."""
+        # what a cold process costs is measured too
+        from rich.console import Console
+        from rich.table import Table
+
         console = Console(stderr=asked.as_json, width=160)
         names = list(dict.fromkeys(key for row in self.table for key in row))
         table = Table(*names, title=self.name)

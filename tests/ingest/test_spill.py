@@ -21,6 +21,7 @@ from windrow.ingest.task import WriteTask
 from windrow.metastore import TableColumn
 from windrow.model.settings import TableSettings
 from windrow.model.split import SplitMetadata
+from windrow.parquet.footer import read_footer
 
 SETTINGS = TableSettings.of(sort="host|timestamp+/V2", window="5m", partition_by=["tenant"])
 TYPES = {
@@ -103,6 +104,16 @@ def test_scratch_is_gone_whatever_happens(tmp_path, monkeypatch):
     with pytest.raises(InvalidInput, match="'host'"):
         written(tmp_path / "lake", [*rows, wrong], memory_budget=1)
     assert list(scratch.iterdir()) == []
+
+
+def test_spilled_groups_keep_their_bloom_filters(tmp_path):
+    rows = [batch([(number, "a", f"web-{number}", 1.0)], noted=False) for number in range(3)]
+    chosen = SETTINGS.changed(bloom_filters=["host"])
+    for folder, budget in ((tmp_path / "plain", 2**20), (tmp_path / "spilled", 1)):
+        (split,), _, _ = written(folder, rows, settings=chosen, memory_budget=budget)
+        footer = read_footer(Path(folder, split.key).read_bytes(), name="split")
+        filtered = [leaf.path[0] for leaf in footer.leaves if footer.chunks[0, leaf.index]["bloom_length"] > 0]
+        assert filtered == ["host"]
 
 
 def test_batches_are_held_up_to_the_budget():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -20,6 +20,7 @@ from windrow.model.sort_schema import SortSchema
 from windrow.parquet.chunk import FOOTER_CHUNK
 from windrow.parquet.file_writer import FileSchema
 from windrow.parquet.schema import Leaf, SchemaElement
+from windrow.splits.writer import has_filter
 
 __all__ = ["Column", "Way", "chunk_table", "created_by", "plan_columns", "united_schema", "with_field_ids"]
 
@@ -53,6 +54,8 @@ class Column:
     """Its leaves in the output."""
     dtype: np.dtype[Any] | None
     """How fixed-width values compare."""
+    bloom: bool = False
+    """Whether its chunks get a bloom filter."""
 
     @property
     def name(self) -> str:
@@ -105,14 +108,14 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     return pa.binary() if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind) else kind
 
 
-def plan_columns(schema: FileSchema, *, plain: bool = False) -> list[Column]:
-    """The columns of the output; with `plain` all of them go by pyarrow."""
+def plan_columns(schema: FileSchema, *, plain: bool = False, blooms: Collection[str] = ()) -> list[Column]:
+    """The columns of the output, some with bloom filters; with `plain` all of them go by pyarrow."""
     leaves = schema.footer.leaves
     planned = []
     for field in schema.arrow:
         own = tuple(leaf for leaf in leaves if leaf.path[0] == field.name)
         way, dtype = (Way.ARROW, None) if plain else _way(field.type)
-        planned.append(Column(field, way, own, dtype))
+        planned.append(Column(field, way, own, dtype, field.name in blooms and has_filter(field.type)))
     return planned
 
 

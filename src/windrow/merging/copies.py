@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from windrow.merging.batch import Batch
 from windrow.merging.inputs import Input
@@ -45,6 +46,8 @@ class Copies:
     footer: ParquetFooter
     most_rows: int
     granule_rows: int
+    blooms: npt.NDArray[np.bool_]
+    """Which leaves have bloom filters."""
     _alike: dict[bytes, bool] = field(default_factory=dict)
     _indexes: dict[tuple[int, int], list[OffsetIndex]] = field(default_factory=dict)
 
@@ -71,7 +74,10 @@ class Copies:
         chunks = source.footer.chunks[piece.group]
         ours = (chunks["flags"] & c.HAS_OFFSET_INDEX != 0) & (chunks["codec"] == Codec.ZSTD)
         ours &= chunks["flags"] & (c.MIN_EXACT_FALSE | c.MAX_EXACT_FALSE) == 0
-        return bool(ours.all()) and self._is_alike(source.footer) and self._is_aligned(batch, number)
+        if not ours.all() or not self._is_alike(source.footer):
+            return False
+        filtered = (chunks["bloom_offset"] > 0) & (chunks["bloom_length"] > 0)
+        return bool(filtered[self.blooms].all()) and self._is_aligned(batch, number)
 
     def _is_alike(self, footer: ParquetFooter) -> bool:
         """Whether a file has the same columns in the same form."""
@@ -106,11 +112,19 @@ class Copies:
         """All chunks of a piece, in the order of the leaves."""
         piece = batch.pieces[number]
         source = batch.source.inputs[piece.input]
-        bounds = _index_bytes(source, piece.group, "column_index")
+        bounds, blooms = (_index_bytes(source, piece.group, name) for name in ("column_index", "bloom"))
         indexes = self._offset_indexes(batch, number)
         return [
-            copied_chunk(source.footer, piece.group, leaf, batch.chunk_bytes(number, leaf), index, bytes(told) or None)
-            for leaf, (index, told) in enumerate(zip(indexes, bounds, strict=True))
+            copied_chunk(
+                source.footer,
+                piece.group,
+                leaf,
+                batch.chunk_bytes(number, leaf),
+                index,
+                bytes(told) or None,
+                bytes(bloom) or None,
+            )
+            for leaf, (index, told, bloom) in enumerate(zip(indexes, bounds, blooms, strict=True))
         ]
 
 
@@ -139,9 +153,13 @@ def _form(leaf: Leaf) -> tuple[Any, ...]:
 
 
 def _index_bytes(source: Input, group: int, name: str) -> list[bytes]:
-    """The page index of a row group's chunks; nothing for one that lacks it."""
+    """A part of what tells of a row group's chunks; nothing for one that lacks it."""
     chunks = source.footer.chunks[group]
-    return source.read(list(zip(chunks[f"{name}_offset"].tolist(), chunks[f"{name}_length"].tolist(), strict=True)))
+    offsets, lengths = chunks[f"{name}_offset"], chunks[f"{name}_length"]
+    known = (offsets > 0) & (lengths > 0)
+    return source.read(
+        list(zip(np.where(known, offsets, 0).tolist(), np.where(known, lengths, 0).tolist(), strict=True))
+    )
 
 
 def row_groups(

@@ -13,6 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow.model.numbers import from_arrow, to_arrow, validity
+
 __all__ = ["row_hashes", "sum_of_rows"]
 
 Words = npt.NDArray[np.uint64]
@@ -65,7 +67,7 @@ def _mixed(numbers: Any) -> Any:
 
 def _array(values: pa.Array) -> tuple[Words, npt.NDArray[np.bool_]]:
     """The hash of each value, and which are not null."""
-    valid = np.asarray(values.is_valid()).astype(np.bool_)
+    valid = validity(values)
     for fits, hashed in _HASHES:
         if fits(values.type):
             return hashed(values), valid
@@ -76,9 +78,7 @@ def _numbers(values: pa.Array) -> Words:
     """The bits of numbers, times and truths."""
     if pa.types.is_boolean(values.type):
         values = values.cast(pa.uint8())
-    width = values.type.bit_width // 8
-    plain = np.asarray(values.view(pa.from_numpy_dtype(f"u{width}")).fill_null(0))
-    return _word_array(_mixed(plain.astype(np.uint64)))
+    return _word_array(_mixed(from_arrow(values, f"u{values.type.bit_width // 8}").astype(np.uint64)))
 
 
 def _word_array(numbers: Any) -> Words:
@@ -88,7 +88,7 @@ def _word_array(numbers: Any) -> Words:
 def _texts(values: pa.Array) -> Words:
     from windrow.kernels.texts import hash_texts
 
-    values = pa.concat_arrays([values]) if values.offset == 0 else values.take(pa.array(np.arange(len(values))))
+    values = pa.concat_arrays([values]) if values.offset == 0 else values.take(to_arrow(np.arange(len(values))))
     if not pa.types.is_large_binary(values.type):
         values = values.cast(pa.large_binary())
     offsets = np.frombuffer(values.buffers()[1], np.int64)[: len(values) + 1]
@@ -104,13 +104,13 @@ def _texts(values: pa.Array) -> Words:
 
 def _coded(values: pa.DictionaryArray) -> Words:
     hashed, _ = _array(values.dictionary)
-    codes = np.asarray(values.indices.cast(pa.int64()).fill_null(len(hashed)))
+    codes = np.where(validity(values), from_arrow(values.indices.cast(pa.int64()), np.int64), len(hashed))
     return _word_array(np.append(hashed, np.uint64(0))[codes])
 
 
 def _lists(values: pa.Array) -> Words:
     """Elements count by their place; an empty list is not a null one."""
-    values = values.take(pa.array(np.arange(len(values))))
+    values = values.take(to_arrow(np.arange(len(values))))
     if pa.types.is_map(values.type):
         elements: pa.Array = pa.StructArray.from_arrays([values.keys, values.items], ["key", "value"])
     elif pa.types.is_fixed_size_list(values.type):

@@ -47,6 +47,8 @@ class MergeOptions:
     plain: bool = False
     """Read, gather and write all columns by pyarrow."""
     layout: Layout = DEFAULT_LAYOUT
+    bloom_filters: tuple[str, ...] = ()
+    """The columns that get a bloom filter in every row group, as far as their types have one."""
 
 
 DEFAULT_OPTIONS = MergeOptions()
@@ -84,7 +86,7 @@ class Merge:
     ) -> Merge:
         """Plan a merge of inputs that are sorted by the schema; columns keep their field ids unless given others."""
         file_schema = FileSchema(with_field_ids(united_schema(inputs, schema), field_ids or {}), created_by())
-        columns = plan_columns(file_schema, plain=options.plain)
+        columns = plan_columns(file_schema, plain=options.plain, blooms=options.bloom_filters)
         source = Source(inputs, columns, *chunk_table(inputs, columns), executor)
         return cls(inputs, schema, file_schema, columns, source, options, timestamp)
 
@@ -219,7 +221,8 @@ class Merge:
 
     @cached_property
     def _copies(self) -> Copies:
-        return Copies(self.file_schema.footer, *self.options.layout)
+        blooms = np.array([column.bloom for column in self.columns for _ in column.leaves])
+        return Copies(self.file_schema.footer, *self.options.layout, blooms)
 
     def _segments(
         self, batch: Batch, merged: Merged, ready: int, cuts: Cuts, *, last: bool

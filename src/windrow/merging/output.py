@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,14 +13,17 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.merging.batch import Batch
+from windrow.merging.blooms import blooms
 from windrow.merging.columns import Column, Way
 from windrow.merging.copies import Copies, Group
 from windrow.merging.order import Merged, MergeOrder
 from windrow.merging.verify import EVERY, SAMPLED_ROWS, Witness
+from windrow.model.numbers import to_arrow
 from windrow.parquet.chunk_writer import ChunkWriter, EncodedChunk, Pages, granules
 from windrow.parquet.file_writer import FileSchema, FileWriter, arrow_chunks
 from windrow.parquet.footer import SortingColumn
 from windrow.parquet.page_reader import Coded, CodedRows, Fixed
+from windrow.splits.writer import BLOOM_FILTER
 
 __all__ = ["DEFAULT_LAYOUT", "Layout", "Output", "Summary", "write_segments"]
 
@@ -265,7 +268,7 @@ def _gather(values: Any, order: MergeOrder, cursors: Longs) -> Any:
         )
     if isinstance(values, Coded | CodedRows):
         return _gather_codes(values, order, cursors)
-    return values.take(pa.array(order.indices))
+    return values.take(to_arrow(order.indices))
 
 
 def _gather_codes(values: Coded | CodedRows, order: MergeOrder, cursors: Longs) -> Coded:
@@ -303,7 +306,8 @@ def _gather_fixed(values: npt.NDArray[Any], order: MergeOrder) -> npt.NDArray[An
 def _encode(values: Any, column: Column, rows: Sequence[int], layout: Layout) -> list[list[EncodedChunk]]:
     """The chunks of row groups of so many rows."""
     if column.way is Way.ARROW:
-        return arrow_chunks(values, column.field, rows, layout.granule_rows)
+        bloom = BLOOM_FILTER if column.bloom else None
+        return arrow_chunks(values, column.field, rows, layout.granule_rows, bloom=bloom)
     leaf = column.leaves[0]
     writer = ChunkWriter(
         leaf.path,
@@ -312,7 +316,10 @@ def _encode(values: Any, column: Column, rows: Sequence[int], layout: Layout) ->
         column.dtype,
     )
     write = writer.coded if column.way is Way.CODED else writer.fixed
-    return [[chunk] for chunk in write(values, Pages.of(rows, layout.granule_rows))]
+    chunks = write(values, Pages.of(rows, layout.granule_rows))
+    if column.bloom:
+        chunks = [replace(chunk, bloom=bloom) for chunk, bloom in zip(chunks, blooms(values, rows), strict=True)]
+    return [[chunk] for chunk in chunks]
 
 
 def _taken(values: Any, column: Column, rows: Longs) -> pa.Array:
@@ -320,16 +327,16 @@ def _taken(values: Any, column: Column, rows: Longs) -> pa.Array:
     kind = column.field.type
     if isinstance(values, Coded | CodedRows):
         codes = _codes_at(values, rows)
-        return values.texts.take(pa.array(codes, mask=codes < 0)).cast(kind)
+        return values.texts.take(to_arrow(codes, codes < 0)).cast(kind)
     if isinstance(values, Fixed):
         return _as_arrow(values.values[rows].view(column.dtype or values.values.dtype), kind, values.valid, rows)
-    return values.take(pa.array(rows)).combine_chunks()
+    return values.take(to_arrow(rows)).combine_chunks()
 
 
 def _as_arrow(
     numbers: npt.NDArray[Any], kind: pa.DataType, valid: npt.NDArray[np.uint8] | None, rows: Longs
 ) -> pa.Array:
-    plain = pa.array(numbers, mask=None if valid is None else valid[rows] == 0)
+    plain = to_arrow(numbers, None if valid is None else valid[rows] == 0)
     return plain.cast(kind) if pa.types.is_integer(kind) or pa.types.is_floating(kind) else plain.view(kind)
 
 
@@ -341,7 +348,7 @@ def _summarise(output: Output, column: Column, values: Any) -> None:
         lengths = np.diff(values.ends, prepend=0)
         summary.nulls += int(lengths[values.codes < 0].sum())
         used = np.unique(values.codes)
-        summary.witnesses.append(values.texts.take(pa.array(used[used >= 0])).cast(column.field.type))
+        summary.witnesses.append(values.texts.take(to_arrow(used[used >= 0])).cast(column.field.type))
     elif isinstance(values, Fixed):
         known = values.values if values.valid is None else values.values[values.valid != 0]
         summary.nulls += values.values.size - known.size

@@ -60,7 +60,8 @@ def merge_splits(  # noqa: PLR0913 - what few callers need is given by name
 ) -> list[SplitMetadata]:
     """Merge splits of one window and store the outputs; `name` gives the n-th output its name.
 
-    Nothing is stored before all outputs are verified, and nothing is left behind when storing one of them fails.
+    Nothing is stored before all outputs are verified. When storing one of them fails, those before it stay as orphans:
+    nobody sees them, and garbage collection takes them.
     Bookkeeping columns may change in a merge: they are not compared. `into` is for splits that are but runs of a write
     in another store: the outputs go there, are of the first generation and replace nothing.
     """
@@ -68,6 +69,7 @@ def merge_splits(  # noqa: PLR0913 - what few callers need is given by name
     if into is not None:
         place = replace(place, generation=0, replaces=())
     schema = SortSchema.parse(place.scope.sort_schema)
+    options = replace(options, bloom_filters=settings.bloom_filters)
     pool = ThreadPoolExecutor(options.threads) if options.threads > 1 else nullcontext()
     with pool as executor:
         inputs = open_inputs(store, [split.key for split in splits], executor)
@@ -210,22 +212,14 @@ def _store(
     keys: Sequence[Sequence[Sequence[FirstKeys]]],
 ) -> list[SplitMetadata]:
     """Store the outputs, and let go of their bytes one by one."""
-    put: list[str] = []
     stored = []
-    try:
-        for split, first in zip(splits, keys, strict=True):
-            content = data.pop(0)
-            put.append(split.key)
-            info = store.put(split.key, content)
-            sidecar = _sidecar(split, content, info.etag, first)
-            where = SidecarLocation(sidecar_key(split.key), 0, len(sidecar))
-            put.append(where.key)
-            store.put(where.key, sidecar)
-            stored.append(replace(split, size_bytes=info.size, etag=info.etag, sidecar=where))
-    except BaseException:
-        for key in put:
-            store.delete(key)
-        raise
+    for split, first in zip(splits, keys, strict=True):
+        content = data.pop(0)
+        info = store.put(split.key, content)
+        sidecar = _sidecar(split, content, info.etag, first)
+        where = SidecarLocation(sidecar_key(split.key), 0, len(sidecar))
+        store.put(where.key, sidecar)
+        stored.append(replace(split, size_bytes=info.size, etag=info.etag, sidecar=where))
     return stored
 
 

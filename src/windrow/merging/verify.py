@@ -19,6 +19,7 @@ from windrow.errors import Damaged
 from windrow.merging.hashing import sum_of_rows
 from windrow.merging.inputs import Input
 from windrow.model.invariants import require
+from windrow.model.numbers import to_arrow
 from windrow.model.sort_schema import SortSchema
 
 __all__ = ["EVERY", "SAMPLED_ROWS", "Verify", "Witness", "verify_all", "verify_sample"]
@@ -54,8 +55,8 @@ def verify_sample(
         read = _first_rows(_reader(source), witness.input_group, int(witness.rows.max(initial=-1)) + 1)
         require(
             "MC-2",
-            content_hash_in=sum_of_rows(read.take(pa.array(witness.rows)), columns),
-            content_hash_out=sum_of_rows(written.take(pa.array(witness.places)), columns),
+            content_hash_in=sum_of_rows(read.take(to_arrow(witness.rows)), columns),
+            content_hash_out=sum_of_rows(written.take(to_arrow(witness.places)), columns),
         )
 
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.errors import InvalidInput
+from windrow.model.numbers import longs, validity
 from windrow.model.sort_schema import Direction, SortColumn, SortSchema
 
 __all__ = [
@@ -128,7 +129,7 @@ def _keys_by_column(table: pa.Table, schema: SortSchema) -> Iterator[tuple[SortC
 
 def _ascending_keys(values: pa.ChunkedArray, name: str) -> npt.NDArray[np.int64]:
     if values.null_count == 0 and (pa.types.is_timestamp(values.type) or _is_narrow(values)):
-        return np.asarray(values.cast(pa.int64()))
+        return longs(values)
     try:
         codes, distinct = dictionary_codes(_rankable(values))
         return _ranks(_rankable(distinct))[codes]
@@ -148,7 +149,7 @@ def _ranks(distinct: pa.Array) -> npt.NDArray[np.int64]:
     """Return the rank of each distinct value, and of null behind them; values that are equal share a rank."""
     highest = len(distinct) + 1
     ranks = pc.rank(distinct, sort_keys="ascending", tiebreaker="dense")
-    known = np.where(np.asarray(pc.is_null(distinct)), highest, np.asarray(ranks))
+    known = np.where(validity(distinct), longs(ranks), highest)
     return np.append(known, highest).astype(np.int64)
 
 
@@ -171,8 +172,7 @@ def dictionary_codes(values: pa.ChunkedArray) -> tuple[npt.NDArray[np.int64], pa
     """
     chunks = encoded(values).chunks or [pa.nulls(0).dictionary_encode()]
     distinct = chunks[0].dictionary
-    codes = pa.chunked_array([chunk.indices for chunk in chunks]).cast(pa.int64())
-    return np.asarray(pc.fill_null(codes, len(distinct))), distinct
+    return longs(pa.chunked_array([chunk.indices for chunk in chunks]), null=len(distinct)), distinct
 
 
 def encoded(values: pa.ChunkedArray) -> pa.ChunkedArray:

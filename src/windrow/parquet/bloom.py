@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.errors import Damaged, InvalidInput
+from windrow.parquet import thrift as t
 from windrow.parquet.grammar import Grammar, Struct, Table, integer, struct
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "hash_binary",
     "hash_numbers",
     "read_bloom",
+    "stored_bloom",
 ]
 
 MIN_BLOOM_BYTES = 32
@@ -132,8 +134,29 @@ class BloomFilter:
         """For each number whether it may have been added; of NaN nothing is known."""
         return self.might_contain(hash_numbers(values)) | _is_nan(values)
 
+    def folded(self, *, false_positives: float = 0.01) -> BloomFilter:
+        """The smallest filter with the same values that says yes to no greater share of others.
+
+        A filter of half the blocks is one in which neighbours are joined: a value is looked for in the joined block.
+        """
+        blocks = self._blocks
+        while len(blocks) % 2 == 0:
+            joined = blocks[0::2] | blocks[1::2]
+            filled = int(np.bitwise_count(joined).sum()) / (32 * joined.size)
+            if filled**8 > false_positives:
+                break
+            blocks = joined
+        return BloomFilter(blocks.tobytes())
+
     def __bytes__(self) -> bytes:
         return self._blocks.tobytes()
+
+
+def stored_bloom(bloom: BloomFilter) -> bytes:
+    """A filter as a file has it: the header of a split-block filter by xxHash, uncompressed, and the bits."""
+    bits = bytes(bloom)
+    kinds = [t.nested(field, t.struct(t.nested(1, t.struct()))) for field in (2, 3, 4)]
+    return t.struct(t.i32(1, len(bits)), *kinds) + bits
 
 
 def read_bloom(data: bytes | memoryview, *, name: str) -> bytes | None:

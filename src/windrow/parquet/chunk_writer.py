@@ -65,6 +65,8 @@ class EncodedChunk:
     null_count: int | None
     bounds: Bounds
     column_index: bytes | None = None
+    bloom: bytes | None = None
+    """A bloom filter of its values, header included."""
 
 
 def granules(rows: int, granule_rows: int) -> Longs:

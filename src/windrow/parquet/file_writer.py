@@ -6,9 +6,9 @@ The schema is written by pyarrow, once, as the footer of an empty file; all else
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,9 @@ from windrow.parquet.chunk_writer import Bounds, EncodedChunk
 from windrow.parquet.codecs import ZSTD_LEVEL
 from windrow.parquet.footer import MAGIC, ParquetFooter, SortingColumn, read_footer
 from windrow.parquet.page_index import OffsetIndex, parse_offset_index
+
+Place: TypeAlias = tuple[int, int] | None
+"""Where something is in a file, and how many bytes it has."""
 
 __all__ = ["FileSchema", "FileWriter", "arrow_chunks", "copied_chunk"]
 
@@ -36,7 +39,7 @@ class FileSchema:
     def footer(self) -> ParquetFooter:
         """The footer of an empty file, from which the schema is taken as it stands."""
         sink = pa.BufferOutputStream()
-        pq.write_table(self.arrow.empty_table(), sink)
+        pq.ParquetWriter(sink, self.arrow).close()
         return read_footer(sink.getvalue().to_pybytes(), name="schema")
 
 
@@ -50,6 +53,7 @@ class FileWriter:
             for column, descending, nulls_first in sorting
         ]
         self._groups: list[tuple[int, Sequence[EncodedChunk], list[int]]] = []
+        self._blooms: list[tuple[int, int] | None] = []
         self._size = sink.write(MAGIC)
 
     @property
@@ -69,6 +73,7 @@ class FileWriter:
             starts.append(self._size)
             self._sink.writelines(chunk.parts)
             self._size += chunk.size
+        self._blooms += [self._put(chunk.bloom) for chunk in chunks]
         self._groups.append((rows, [_without_bytes(chunk) for chunk in chunks], starts))
 
     def finish(self, key_value: Mapping[str, str]) -> int:
@@ -79,7 +84,7 @@ class FileWriter:
             for _, chunks, starts in self._groups
             for chunk, start in zip(chunks, starts, strict=True)
         ]
-        places = iter(zip(columns, offsets, strict=True))
+        places = iter(zip(columns, offsets, self._blooms, strict=True))
         groups = [self._row_group(number, group, places) for number, group in enumerate(self._groups)]
         metadata = self._metadata(groups, key_value)
         self._sink.write(metadata + len(metadata).to_bytes(4, "little") + MAGIC)
@@ -124,7 +129,7 @@ class FileWriter:
 
 def _without_bytes(chunk: EncodedChunk) -> EncodedChunk:
     """What is still needed of a chunk once its bytes are written."""
-    return EncodedChunk(**{**chunk.__dict__, "parts": ()})
+    return replace(chunk, parts=(), bloom=None)
 
 
 def _offset_index(chunk: EncodedChunk, start: int) -> bytes | None:
@@ -139,16 +144,14 @@ def _offset_index(chunk: EncodedChunk, start: int) -> bytes | None:
     return t.struct(t.verbatim(1, header + out[:size].tobytes()))
 
 
-def _column_chunk(
-    chunk: EncodedChunk, start: int, column_index: tuple[int, int] | None, offset_index: tuple[int, int] | None
-) -> bytes:
+def _column_chunk(chunk: EncodedChunk, start: int, column_index: Place, offset_index: Place, bloom: Place) -> bytes:
     places = [t.i64(4, offset_index[0]), t.i32(5, offset_index[1])] if offset_index else []
     places += [t.i64(6, column_index[0]), t.i32(7, column_index[1])] if column_index else []
     # the offset of a chunk's metadata is 0 by the current text of the format: it is nowhere but here
-    return t.struct(t.i64(2, 0), t.nested(3, _column_metadata(chunk, start)), *places)
+    return t.struct(t.i64(2, 0), t.nested(3, _column_metadata(chunk, start, bloom)), *places)
 
 
-def _column_metadata(chunk: EncodedChunk, start: int) -> bytes:
+def _column_metadata(chunk: EncodedChunk, start: int, bloom: Place) -> bytes:
     first_page = int(chunk.page_offsets[0]) if chunk.page_offsets.size else 0
     return t.struct(
         t.i32(1, chunk.physical_type),
@@ -161,6 +164,7 @@ def _column_metadata(chunk: EncodedChunk, start: int) -> bytes:
         t.i64(9, start + first_page),
         *([t.i64(11, start)] if chunk.dictionary else []),
         t.nested(12, _statistics(chunk)),
+        *([t.i64(14, bloom[0]), t.i32(15, bloom[1])] if bloom else []),
     )
 
 
@@ -173,9 +177,12 @@ def _statistics(chunk: EncodedChunk) -> bytes:
 
 
 def arrow_chunks(
-    column: pa.ChunkedArray, field: pa.Field, rows: Sequence[int], granule_rows: int
+    column: pa.ChunkedArray, field: pa.Field, rows: Sequence[int], granule_rows: int, *, bloom: Any = None
 ) -> list[list[EncodedChunk]]:
-    """Chunks of a column that pyarrow writes, in row groups of so many rows: for each of these one for each leaf."""
+    """Chunks of a column that pyarrow writes, in row groups of so many rows: for each of these one for each leaf.
+
+    `bloom` is how large a filter of each chunk may be, in pyarrow's words; none is made without it.
+    """
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(
         sink,
@@ -184,6 +191,7 @@ def arrow_chunks(
         compression_level=ZSTD_LEVEL,
         write_page_index=True,
         max_rows_per_page=granule_rows,
+        bloom_filter_options=None if bloom is None else {field.name: bloom},
     ) as writer:
         at = 0
         for count in rows:
@@ -206,13 +214,21 @@ def _taken(data: memoryview, footer: ParquetFooter, group: int, leaf: int) -> En
     index = parse_offset_index(data[at : at + length], name=name)
     at, length = int(chunk["column_index_offset"]), int(chunk["column_index_length"])
     bounds = bytes(data[at : at + length]) if chunk["flags"] & c.HAS_COLUMN_INDEX else None
-    return copied_chunk(footer, group, leaf, bytes(data[start : start + size]), index, bounds)
+    at, length = int(chunk["bloom_offset"]), int(chunk["bloom_length"])
+    bloom = bytes(data[at : at + length]) if length > 0 else None
+    return copied_chunk(footer, group, leaf, bytes(data[start : start + size]), index, bounds, bloom)
 
 
 def copied_chunk(
-    footer: ParquetFooter, group: int, leaf: int, data: Any, index: OffsetIndex, column_index: bytes | None
+    footer: ParquetFooter,
+    group: int,
+    leaf: int,
+    data: Any,
+    index: OffsetIndex,
+    column_index: bytes | None,
+    bloom: bytes | None = None,
 ) -> EncodedChunk:
-    """A chunk of another file, given its bytes and its page index, as if we had encoded it."""
+    """A chunk of another file, given its bytes, its page index and its filter, as if we had encoded it."""
     chunk = footer.chunks[group, leaf]
     start = int(c.chunk_starts(footer.chunks[group : group + 1, leaf])[0])
     told = (c.HAS_MIN_VALUE, c.HAS_MAX_VALUE)
@@ -237,4 +253,5 @@ def copied_chunk(
         int(chunk["null_count"]) if chunk["flags"] & c.HAS_NULL_COUNT else None,
         Bounds(*bounds),
         column_index,
+        bloom,
     )

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from windrow.errors import Damaged
 from windrow.kernels import rules as r
+from windrow.model.numbers import from_arrow
 from windrow.parquet.chunk import Encoding
 from windrow.parquet.codecs import Codec, decompressor, zstd_decompressor
 from windrow.parquet.page_grammar import DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE, PAGE, PAGE_GRAMMAR, STORED
@@ -234,7 +235,7 @@ def _ranked(
     texts = pa.Array.from_buffers(pa.large_binary(), lengths.size, [None, pa.py_buffer(ends), pa.py_buffer(data)])
     order = pc.sort_indices(texts)
     ranks = np.empty(lengths.size, np.int32)
-    ranks[np.asarray(order)] = np.arange(lengths.size, dtype=np.int32)
+    ranks[from_arrow(order, np.uint64)] = np.arange(lengths.size, dtype=np.int32)
     return texts.take(order), ranks
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from windrow.model.numbers import to_arrow
 from windrow.model.sort_schema import SortSchema
 from windrow.sidecar.granules import FirstKeys, first_keys
 
@@ -49,7 +50,7 @@ def _keyed_columns(rows: pa.Table, schema: SortSchema, places: npt.NDArray[np.in
         if found is None:
             break
         write, stored = found
-        values = rows[column.name].take(pa.array(places)).cast(stored).to_pylist()
+        values = rows[column.name].take(to_arrow(places)).cast(stored).to_pylist()
         keyed.append([None if value is None else write(value) for value in values])
     return keyed
 

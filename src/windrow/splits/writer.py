@@ -25,12 +25,23 @@ from windrow.splits.texts import by_row_group, coded, plain_schema, values_of
 from windrow.splits.zone_maps import column_zone
 from windrow.storage import ObjectInfo, Store
 
-__all__ = ["GRANULE_ROWS", "ROW_GROUP_ROWS", "SplitName", "write_sorted", "write_split"]
+__all__ = [
+    "BLOOM_FILTER",
+    "FALSE_POSITIVES",
+    "GRANULE_ROWS",
+    "ROW_GROUP_ROWS",
+    "SplitName",
+    "has_filter",
+    "write_sorted",
+    "write_split",
+]
 
 ROW_GROUP_ROWS = 128 * 1024
 GRANULE_ROWS = 8192
 """Rows of a page, in every column alike."""
-_FALSE_POSITIVES = 0.01
+FALSE_POSITIVES = 0.01
+BLOOM_FILTER = {"ndv": ROW_GROUP_ROWS, "fpp": FALSE_POSITIVES}
+"""How large a filter of a row group may be: for so many distinct values, and so many others that pass by mistake."""
 _FIELD_ID = b"PARQUET:field_id"
 
 
@@ -133,12 +144,12 @@ def _parquet(rows: pa.Table, settings: TableSettings, split: SplitMetadata, fiel
 
 def _bloom_filters(rows: pa.Schema, wanted: Sequence[str]) -> dict[str, dict[str, float]] | None:
     """Return how large filters are to be; what has no filter, such as booleans and nested values, is left out."""
-    options = {"ndv": ROW_GROUP_ROWS, "fpp": _FALSE_POSITIVES}
     kinds = {field.name: field.type for field in plain_schema(rows)}
-    return {name: options for name in wanted if name in kinds and _has_filter(kinds[name])} or None
+    return {name: BLOOM_FILTER for name in wanted if name in kinds and has_filter(kinds[name])} or None
 
 
-def _has_filter(kind: pa.DataType) -> bool:
+def has_filter(kind: pa.DataType) -> bool:
+    """Say whether values of a type can be looked up in a bloom filter."""
     types = pa.types
     return bool(
         types.is_integer(kind)

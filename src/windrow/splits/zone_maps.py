@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow.model.numbers import to_arrow
 from windrow.model.ordering import dictionary_codes
 from windrow.model.points import is_text
 from windrow.model.sort_schema import SortSchema
@@ -114,7 +115,7 @@ def _distinct_texts(column: pa.ChunkedArray) -> tuple[pa.Array, int]:
     codes, values = dictionary_codes(column)
     rows = np.bincount(codes, minlength=len(values) + 1)[:-1]
     rows[np.asarray(pc.is_null(values))] = 0
-    return values.filter(pa.array(rows > 0)).cast(pa.large_string()), len(codes) - int(rows.sum())
+    return values.filter(to_arrow(rows > 0)).cast(pa.large_string()), len(codes) - int(rows.sum())
 
 
 def _shortened_upwards(text: str) -> SortColumnValue | None:
