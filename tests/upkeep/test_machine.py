@@ -33,6 +33,6 @@ def test_any_sequence_keeps_the_rows(tmp_path, number):
 
 @pytest.mark.long
 def test_very_many_sequences_keep_the_rows(tmp_path):
-    """A step takes some 30 ms of a processor: WINDROW_MACHINE=10000x100 is a matter of hours."""
-    examples, steps = os.environ.get("WINDROW_MACHINE", "200x50").split("x")
-    run(tmp_path, int(examples), int(steps))
+    """A step takes some 30 ms of a processor: WINDROW_MACHINE=10000x100 is a matter of eight hours."""
+    examples, steps = os.environ.get("WINDROW_MACHINE", "1000x100").split("x")
+    run(tmp_path, int(examples), int(steps), number=8)
