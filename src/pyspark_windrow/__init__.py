@@ -1,5 +1,5 @@
 """Spark looks for data sources in modules that are named like this one; so it knows `format("windrow")` by itself."""
 
-from windrow.engines.spark_sink import WindrowSink as DefaultSource
+from pyspark_windrow.source import WindrowSource as DefaultSource
 
 __all__ = ["DefaultSource"]

@@ -276,7 +276,7 @@ class Table:
 
         `where` is any condition of DuckDB's SQL, such as `metric_name = 'cpu' and value > 2 * limit`, or a `Predicate`;
         times in it are UTC. Columns are named as in a query, and so are attributes that rows keep in a map. The scan
-        is of the version that the table has now. Of files that are far away no more than `memory_budget` is kept.
+        is of the version that the table has now. `memory_budget` bounds what is fetched ahead of remote files.
 
         >>> metrics.scan(where="host = 'h1'", columns=["value"]).to_arrow()  # doctest: +SKIP
         """
@@ -284,7 +284,7 @@ class Table:
 
         store = self.context.reading or self.context.store
         budget = parse_bytes(memory_budget, "memory_budget")
-        context = ReadContext(self.context.url, store, self.context.cache, in_flight=max(budget // 2, 1))
+        context = ReadContext(self.context.url, store, self.context.cache, in_flight=max(budget // 4, 1))
         return Scan.of(self.name, self.relation(), context, where, columns, self.context.store_options)
 
     def plan(self, where: str | None = None, columns: Sequence[str] | None = None) -> ScanPlan:

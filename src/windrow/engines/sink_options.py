@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -16,7 +16,7 @@ from windrow.ingest.run import Ingest
 from windrow.ingest.settings import IngestSettings
 from windrow.model.units import parse_seconds
 
-__all__ = ["SinkOptions"]
+__all__ = ["SinkOptions", "needed_option", "option_flag", "refuse_unknown", "store_options_of"]
 
 _STORE = "store."
 _LEASE = "1h"
@@ -40,20 +40,19 @@ class SinkOptions:
     def of(cls, options: Mapping[str, str], *, streaming: bool) -> SinkOptions:
         """Read the options as Spark hands them over: text, with names in lower case."""
         given = {name.lower(): value for name, value in options.items()}
-        store_options = {name.removeprefix(_STORE): given[name] for name in given if name.startswith(_STORE)}
-        _refuse_unknown(name for name in given if not name.startswith(_STORE))
+        refuse_unknown(given, _OURS, _SPARKS)
         return cls(
-            lake=_needed(given, "lake", given.get("path")),
-            table=_needed(given, "table"),
+            lake=needed_option(given, "lake", given.get("path")),
+            table=needed_option(given, "table"),
             settings=IngestSettings(
                 **_parsed(given, {"source": str, "future": str, "most_dropped": _share}),
-                drop_late=_flag("drop_late", given.get("drop_late", str(streaming))),
-                dead_letter=_flag("dead_letter", given.get("dead_letter", "false")),
+                drop_late=option_flag("drop_late", given.get("drop_late", str(streaming))),
+                dead_letter=option_flag("dead_letter", given.get("dead_letter", "false")),
                 lease=parse_seconds(given.get("lease", _LEASE), "option lease"),
             ),
             metastore=given.get("metastore"),
-            store_options=store_options,
-            checkpoint=_needed(given, "checkpointLocation") if streaming else None,
+            store_options=store_options_of(given),
+            checkpoint=needed_option(given, "checkpointLocation") if streaming else None,
         )
 
     def open(self) -> closing[Context]:
@@ -70,18 +69,25 @@ class SinkOptions:
         return QueryCheckpoint.at(self.checkpoint or "", self.store_options).batch()
 
 
-def _needed(given: Mapping[str, str], name: str, otherwise: str | None = None) -> str:
+def needed_option(given: Mapping[str, str], name: str, otherwise: str | None = None) -> str:
+    """Return an option that has to be there."""
     found = given.get(name.lower(), otherwise)
     if not found:
         raise InvalidInput(f"format windrow: the option {name!r} is missing; add .option({name!r}, ...)")
     return found
 
 
-def _refuse_unknown(names: Any) -> None:
-    for name in names:
-        if name not in (*_OURS, *_SPARKS):
-            near = get_close_matches(name, _OURS, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"it knows {', '.join(_OURS)} and {_STORE}<name>"
+def store_options_of(given: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of the store, which begin with `store.`."""
+    return {name.removeprefix(_STORE): given[name] for name in given if name.startswith(_STORE)}
+
+
+def refuse_unknown(given: Iterable[str], ours: Sequence[str], sparks: Sequence[str]) -> None:
+    """Refuse options that nobody knows, with the nearest of ours."""
+    for name in given:
+        if name not in (*ours, *sparks) and not name.startswith(_STORE):
+            near = get_close_matches(name, ours, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"it knows {', '.join(ours)} and {_STORE}<name>"
             raise InvalidInput(f"format windrow: unknown option {name!r}; {hint}")
 
 
@@ -89,7 +95,8 @@ def _parsed(given: Mapping[str, str], kinds: Mapping[str, Callable[[str], Any]])
     return {name: kind(given[name]) for name, kind in kinds.items() if name in given}
 
 
-def _flag(name: str, text: str) -> bool:
+def option_flag(name: str, text: str) -> bool:
+    """Return an option that is true or false."""
     if text.lower() not in {"true", "false"}:
         raise InvalidInput(f"format windrow: option {name!r} is {text!r}; write true or false")
     return text.lower() == "true"

@@ -31,7 +31,7 @@ __all__ = ["WindrowSink"]
 
 
 class WindrowSink(DataSource):
-    """The data source that Spark knows as `windrow`."""
+    """The half of the data source that Spark knows as `windrow` by which it writes."""
 
     @classmethod
     def name(cls) -> str:

@@ -30,6 +30,9 @@ __all__ = ["VirtualReader"]
 
 _LARGEST_REQUEST = 16 * 2**20
 """Larger requests gain nothing, and a smaller one is soon repeated when it fails."""
+_LEAST_REQUEST = 2**20
+_REQUESTS_IN_FLIGHT = 16
+"""Where little may be in flight, requests are so small that about so many are."""
 _MOST_OPEN = 256
 
 
@@ -172,7 +175,7 @@ class _Remote:
 
     def __init__(self, virtual: VirtualFile, context: ReadContext) -> None:
         self._files = virtual.files
-        self._units = _units(virtual)
+        self._units = _units(virtual, _largest_request(context))
         self.seen: set[int] = set()
         """Files that a request has shown to be the ones that are meant."""
         near: MemoryCache[bytes] = MemoryCache(context.in_flight, name="in flight")
@@ -292,7 +295,11 @@ class _Ahead:
         return None
 
 
-def _units(virtual: VirtualFile) -> list[_Unit]:
+def _largest_request(context: ReadContext) -> int:
+    return min(_LARGEST_REQUEST, max(_LEAST_REQUEST, context.in_flight // _REQUESTS_IN_FLIGHT))
+
+
+def _units(virtual: VirtualFile, largest: int) -> list[_Unit]:
     """What is fetched of remote files, in the order of addresses."""
     ranges: dict[int, list[ByteRange]] = {}
     for file, needed in _needed(virtual):
@@ -304,8 +311,8 @@ def _units(virtual: VirtualFile) -> list[_Unit]:
         needed_of = [ByteRange(0, size)] if size <= FIRST_CONTACT else wanted
         for fetch in coalesce(needed_of, virtual.files[file].store.gap):
             order = min(place for place, _ in fetch.wanted)
-            for start in range(fetch.start, fetch.start + fetch.length, _LARGEST_REQUEST):
-                length = min(_LARGEST_REQUEST, fetch.start + fetch.length - start)
+            for start in range(fetch.start, fetch.start + fetch.length, largest):
+                length = min(largest, fetch.start + fetch.length - start)
                 first.setdefault(_Unit(file, start, length), order)
     return sorted(first, key=lambda unit: (unit.file, first[unit], unit.start))
 
