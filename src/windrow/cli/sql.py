@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
 
 from windrow.cli.invocation import Invocation
 from windrow.cli.options import Command, pass_invocation
-from windrow.cli.sql_output import MOST_SHOWN, Format, format_of, shown, write, written_aside
+from windrow.cli.sql_output import MOST_SHOWN, Format, explained, format_of, shown, write, written_aside
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,9 +30,10 @@ __all__ = ["sql"]
     help="What to write.  [default: as the name of the output ends, else table]",
 )
 @click.option("-o", "--output", metavar="FILE", help="Write to this file instead of stdout.")
+@click.option("--explain", is_flag=True, help="Say how the query would be answered, and do not.")
 @pass_invocation
-def sql(invocation: Invocation, query: str | None, form: str | None, output: str | None) -> None:
-    """Answer QUERY on DuckDB; - reads it from stdin.
+def sql(invocation: Invocation, query: str | None, form: str | None, output: str | None, *, explain: bool) -> None:
+    """Answer QUERY on DuckDB; - reads it from stdin. On a terminal, no QUERY at all starts a shell.
 
     \b
     windrow sql "select host, avg(value) from metrics group by host"
@@ -41,14 +43,26 @@ def sql(invocation: Invocation, query: str | None, form: str | None, output: str
     excepted, and a file gets its name when it is whole. On a terminal, a table has the first 100 rows.
     """
     chosen = _chosen(invocation, form, output)
-    text = sys.stdin.read() if query in (None, "-") else str(query)
+    interactive = query is None and output is None and sys.stdin.isatty() and sys.stdout.isatty()
+    text = sys.stdin.read() if query in (None, "-") and not interactive else str(query)
     with invocation.lake() as lake:
-        if output is not None:
+        if interactive:
+            from windrow.cli.shell import run_shell
+
+            run_shell(lake, chosen)
+        elif explain:
+            invocation.output.answer(*_explained(lake, text))
+        elif output is not None:
             _to_file(invocation, lake, text, chosen, output)
         elif chosen is Format.TABLE and sys.stdout.isatty():
             _to_terminal(lake, text)
         else:
             _to_stdout(lake, text, chosen)
+
+
+def _explained(lake: Lake, query: str) -> tuple[object, Callable[[], str]]:
+    said, text = explained(lake, query)
+    return said, lambda: text
 
 
 def _chosen(invocation: Invocation, form: str | None, output: str | None) -> Format:

@@ -19,7 +19,9 @@ from windrow.errors import InvalidInput
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["MOST_SHOWN", "Format", "Shown", "format_of", "shown", "write", "written_aside"]
+    from windrow.lake import Lake
+
+__all__ = ["MOST_SHOWN", "Format", "Shown", "explained", "format_of", "shown", "write", "written_aside"]
 
 MOST_SHOWN = 100
 """Rows that a terminal gets; a pipe gets all."""
@@ -90,6 +92,12 @@ def _values(column: pa.Array) -> list[Any]:
         return list(column.to_pylist())
     except (OverflowError, ValueError):
         return list(column.cast(pa.string()).to_pylist())
+
+
+def explained(lake: Lake, query: str) -> tuple[list[dict[str, Any]], str]:
+    """Return how a query would be answered, for programs and for people."""
+    rows = lake.sql(f"explain {query}").to_dict()
+    return rows, "\n".join(str(row["explain_value"]).rstrip() for row in rows)
 
 
 def _write_table(batches: pa.RecordBatchReader, sink: BinaryIO) -> int:
