@@ -58,12 +58,10 @@ def _repeat(out: Bytes, at: int, code: int, count: int, width: int) -> int:
 def _literal(out: Bytes, at: int, codes: Ints, count: int, width: int) -> int:
     """Write codes one by one, in groups of eight; what is missing from the last group is 0."""
     groups = (count + 7) >> 3
-    for place in range(count, groups * 8):
-        codes[place] = 0
     at = _varint(out, at, groups << 1 | 1)
     held, bits, step = np.uint64(0), np.uint64(0), np.uint64(width)
     for place in range(groups * 8):
-        held |= np.uint64(codes[place]) << bits
+        held |= (np.uint64(codes[place]) if place < count else np.uint64(0)) << bits
         bits += step
         if bits >= np.uint64(32):
             for byte in range(4):
@@ -336,6 +334,15 @@ def _as_runs(codes: Ints, first: int, last: int, out: Ints, lengths: Longs) -> i
 
 
 @kernel
+def _changes(codes: Ints, first: int, last: int) -> int:
+    """How many codes differ from the one ahead; where almost all do there are no runs to be found."""
+    count = 0
+    for place in range(first + 1, last):
+        count += codes[place] != codes[place - 1]
+    return count
+
+
+@kernel
 def encode_fixed(
     values: Words,
     bounds: Longs,
@@ -383,9 +390,12 @@ def encode_fixed(
         for page in range(chunks[chunk], chunks[chunk + 1]):
             if pages[page, ENCODING] == CODED:
                 start, end = bounds[page] - begin, bounds[page + 1] - begin
-                count = _as_runs(memory(codes), start, end, memory(mine), memory(lengths))
                 pages[page, VALUES], out[at] = at, width
-                at = _pack(memory(mine), memory(lengths), 0, count, width, memory(pending), memory(out), at + 1)
+                if 4 * _changes(memory(codes), start, end) > 3 * (end - start):
+                    at = _literal(memory(out), at + 1, memory(codes[start:end]), end - start, width)
+                else:
+                    count = _as_runs(memory(codes), start, end, memory(mine), memory(lengths))
+                    at = _pack(memory(mine), memory(lengths), 0, count, width, memory(pending), memory(out), at + 1)
                 pages[page, VALUE_BYTES] = at - pages[page, VALUES]
         _forget(memory(table), bits, memory(own), 0, distinct)
         dictionaries[chunk, ENTRIES], dictionaries[chunk, PLACE] = distinct, total

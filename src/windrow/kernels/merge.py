@@ -33,7 +33,7 @@ Longs = npt.NDArray[np.int64]
 FEW_ROWS, SHORT_RUN = 256, 4
 """A series of so few rows, in runs that are so short on average, is sorted faster than merged."""
 ABOVE = np.uint64(2**64 - 1)
-DIGIT = 11
+DIGIT = 8
 """Keys are sorted by so many bits at a time."""
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 from base64 import b64decode
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import NamedTuple, TypeVar
+from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -207,53 +208,61 @@ def _footers(stored: Sequence[bytes], names: Sequence[str]) -> list[ParquetFoote
         # positions count from the first byte of each footer
         chunks[f"{bound}_offset"] -= begins
     known: dict[bytes, ParquetFooter] = {}
-    return [
-        _footer(metadata, name, int(start), _Rows(tables, counts, number), known)
-        for number, (metadata, name, start) in enumerate(zip(stored, names, starts, strict=True))
-    ]
+    file, groups = tables["file"], tables["groups"]
+    spans = np.stack([file["schema_offset"] - starts, file["schema_length"], file["num_rows"]], axis=1).tolist()
+    odd = bool((chunks["flags"] & ENCRYPTED).any()) or len(set(groups["columns_count"].tolist())) > 1
+    columns = int(groups["columns_count"][0]) if groups.size else 0
+    told = _key_values(stored, starts.tolist(), tables["key_values"], counts["key_values"].tolist())
+    cuts = zip(pairwise(counts["groups"].tolist()), pairwise(counts["chunks"].tolist()), strict=True)
+    footers = []
+    for metadata, name, (start, length, rows), key_value, ((low, high), (first, last)) in zip(
+        stored, names, spans, told, cuts, strict=True
+    ):
+        like = known.get(metadata[start : start + length])
+        if odd or like is None or len(like.leaves) != columns or last - first != (high - low) * columns:
+            footer = parse_footer(metadata, name=name)
+            known.setdefault(footer.schema_bytes, footer)
+        else:
+            own = chunks[first:last].reshape(high - low, columns)
+            footer = _like(like, metadata, start, rows, key_value, groups[low:high], own)
+        footers.append(footer)
+    return footers
 
 
-class _Rows(NamedTuple):
-    """Those records of many footers that belong to one."""
-
-    tables: Mapping[str, npt.NDArray[np.void]]
-    counts: Mapping[str, npt.NDArray[np.int64]]
-    number: int
-
-    def __call__(self, table: str) -> npt.NDArray[np.void]:
-        first, last = self.counts[table][self.number : self.number + 2]
-        return self.tables[table][first:last]
-
-
-def _footer(metadata: bytes, name: str, begin: int, rows: _Rows, known: dict[bytes, ParquetFooter]) -> ParquetFooter:
-    file, groups, chunks = rows("file")[0], rows("groups"), rows("chunks")
-    start, length = int(file["schema_offset"]) - begin, int(file["schema_length"])
-    like = known.get(metadata[start : start + length])
-    plain = like is not None and chunks.size == groups.size * len(like.leaves) == int(groups["columns_count"].sum())
-    if like is None or not plain or (chunks["flags"] & ENCRYPTED).any():
-        footer = parse_footer(metadata, name=name)
-        known.setdefault(footer.schema_bytes, footer)
-        return footer
+def _like(
+    like: ParquetFooter,
+    metadata: bytes,
+    start: int,
+    rows: int,
+    key_value: dict[str, str | None],
+    groups: npt.NDArray[np.void],
+    chunks: npt.NDArray[np.void],
+) -> ParquetFooter:
+    """A footer with the schema of another, which begins at `start`."""
     return replace(
         like,
         metadata=metadata,
-        num_rows=int(file["num_rows"]),
-        key_value=_key_values(metadata, begin, rows("key_values")),
+        num_rows=rows,
+        key_value=key_value,
         row_group_rows=groups["num_rows"],
         row_group_bytes=groups["total_byte_size"],
         row_group_sorting=(None,) * groups.size,
-        chunks=chunks.reshape(groups.size, len(like.leaves)),
+        chunks=chunks,
         element_positions=like.element_positions + start - like.schema_span[0],
-        schema_span=(start, start + length),
+        schema_span=(start, start + len(like.schema_bytes)),
         column_orders_span=None,
     )
 
 
-def _key_values(metadata: bytes, begin: int, table: npt.NDArray[np.void]) -> dict[str, str | None]:
-    """What a file says of itself, as far as a merge asks for it."""
-    found: dict[str, str | None] = {}
-    for _, key_at, key_length, at, length in table.tolist():
-        name = _ASKED.get(metadata[key_at - begin : key_at - begin + key_length])
-        if name is not None:
-            found[name] = metadata[at - begin : at - begin + length].decode(errors="replace")
-    return found
+def _key_values(
+    stored: Sequence[bytes], starts: Sequence[int], table: npt.NDArray[np.void], counts: Sequence[int]
+) -> Iterator[dict[str, str | None]]:
+    """What each file says of itself, as far as a merge asks for it."""
+    rows = table.tolist()
+    for metadata, begin, (first, last) in zip(stored, starts, pairwise(counts), strict=True):
+        found: dict[str, str | None] = {}
+        for _, key_at, key_length, at, length in rows[first:last]:
+            name = _ASKED.get(metadata[key_at - begin : key_at - begin + key_length])
+            if name is not None:
+                found[name] = metadata[at - begin : at - begin + length].decode(errors="replace")
+        yield found

@@ -166,8 +166,9 @@ def write_segments(
             elif part.rows:
                 gathered = _gather(values, part, cursors)
             plan = batch.source.columns[number]
-            _note(segment, plan, values, gathered, first, batch)
-            made.append([] if gathered is None else _encode(gathered, plan, segment.encoded, layout))
+            encoded = [] if gathered is None else _encode(gathered, plan, segment.encoded, layout)
+            _note(segment, plan, values, gathered, encoded, first, batch)
+            made.append(encoded)
         return made
 
     for made in batch.source.each(column, range(len(batch.source.columns)), batch.rows):
@@ -201,13 +202,21 @@ def _first_rows(batch: Batch, order: MergeOrder, segment: Segment, layout: Layou
     ]
 
 
-def _note(segment: Segment, column: Column, values: Any, gathered: Any, firsts: Sequence[Longs], batch: Batch) -> None:
+def _note(
+    segment: Segment,
+    column: Column,
+    values: Any,
+    gathered: Any,
+    encoded: Sequence[Sequence[EncodedChunk]],
+    firsts: Sequence[Longs],
+    batch: Batch,
+) -> None:
     """Take down what is to be known of a sort column of an output."""
     output = segment.output
     if column.name in output.sorted_by:
         output.first_keys.setdefault(column.name, []).append(_taken(values, column, np.concatenate(firsts)))
     if gathered is not None:
-        _summarise(output, column, gathered)
+        _summarise(output, column, gathered, [chunk for (chunk, *_) in encoded])
     for group in segment.copied:
         if group.piece is not None:
             _summarise(output, column, _part(values, *batch.starts[group.piece : group.piece + 2].tolist()))
@@ -340,7 +349,7 @@ def _as_arrow(
     return plain.cast(kind) if pa.types.is_integer(kind) or pa.types.is_floating(kind) else plain.view(kind)
 
 
-def _summarise(output: Output, column: Column, values: Any) -> None:
+def _summarise(output: Output, column: Column, values: Any, chunks: Sequence[EncodedChunk] = ()) -> None:
     if column.name not in output.summarised:
         return
     summary = output.summaries.setdefault(column.name, Summary())
@@ -349,6 +358,11 @@ def _summarise(output: Output, column: Column, values: Any) -> None:
         summary.nulls += int(lengths[values.codes < 0].sum())
         used = np.unique(values.codes)
         summary.witnesses.append(values.texts.take(to_arrow(used[used >= 0])).cast(column.field.type))
+    elif isinstance(values, Fixed) and chunks and column.dtype is not None and column.dtype.kind != "f":
+        # bounds of chunks are those of their values, but for numbers that may be none
+        summary.nulls += sum(chunk.null_count or 0 for chunk in chunks)
+        told = b"".join(bound for chunk in chunks for bound in chunk.bounds if bound is not None)
+        summary.witnesses.append(_extremes(np.frombuffer(told, column.dtype), column.field.type))
     elif isinstance(values, Fixed):
         known = values.values if values.valid is None else values.values[values.valid != 0]
         summary.nulls += values.values.size - known.size
