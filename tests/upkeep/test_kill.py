@@ -40,6 +40,19 @@ def rows(table):
     return rows_of(pq.read_table(store.path(split.key), partitioning=None) for split in visible(table))
 
 
+def kill_children(nursery, said, draw, kills):
+    """Let one process after the other ingest, and kill it in the middle."""
+    for number in range(kills):
+        nursery.stdin.write(f"{number}\n")
+        nursery.stdin.flush()
+        child = int(nursery.stdout.readline())
+        wait_for(said, len(acknowledged(said)) + draw.randrange(1, 4))
+        time.sleep(draw.uniform(0, 0.3))
+        os.kill(child, signal.SIGKILL)
+        assert nursery.stdout.readline().strip() == "ended"
+    nursery.stdin.close()
+
+
 @pytest.mark.parametrize("kills", KILLS)
 @pytest.mark.parametrize("database", ["sqlite", POSTGRES])
 def test_killed_processes_lose_nothing(tmp_path, request, database, kills):
@@ -51,16 +64,12 @@ def test_killed_processes_lose_nothing(tmp_path, request, database, kills):
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
     program = [sys.executable, str(WORKER), str(place), str(said), url or ""]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen(program, env=environment, **pipes) as nursery:
-        for number in range(kills):
-            nursery.stdin.write(f"{number}\n")
-            nursery.stdin.flush()
-            child = int(nursery.stdout.readline())
-            wait_for(said, len(acknowledged(said)) + draw.randrange(1, 4))
-            time.sleep(draw.uniform(0, 0.3))
-            os.kill(child, signal.SIGKILL)
-            assert nursery.stdout.readline().strip() == "ended"
-        nursery.stdin.close()
+    with subprocess.Popen(program, env=environment, start_new_session=True, **pipes) as nursery:
+        try:
+            kill_children(nursery, said, draw, kills)
+        except BaseException:
+            os.killpg(nursery.pid, signal.SIGKILL)
+            raise
     with windrow.connect(place, metastore=url) as lake:
         table = lake.table("events")
         counted = Counter(dict(row)["value"] for row in rows(table).elements())
