@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from windrow.compaction.noun import Compact
 from windrow.context import Context
-from windrow.engines.duckdb import Relation
+from windrow.engines.duckdb import Answer, DuckDBEngine, Relation
 from windrow.errors import InvalidInput
 from windrow.ingest.attributes import RESIDUAL, AttributeRule
 from windrow.ingest.result import IngestResult
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from windrow.upkeep.noun import Upkeep
 
 __all__ = ["Table"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +82,16 @@ class Table:
         """Return what the table is and how much it holds."""
         return describe(self.context.metastore, self.record, self.version)
 
-    def at(self, *, version: int | None = None, timestamp: int | None = None) -> Table:
-        """Return the table as it was at a version, or at a moment in microseconds since the epoch."""
+    def at(self, *, version: int | None = None, timestamp: datetime | int | None = None) -> Table:
+        """Return the table as it was at a version, or at a moment: a time, or microseconds since the epoch.
+
+        A time without a zone is UTC. What is read of the table then, by `sql`, `scan` or `inspect`, is of that version.
+        """
         if (version is None) == (timestamp is None):
             raise InvalidInput("at: give a version or a timestamp, one of the two")
+        if isinstance(timestamp, datetime):
+            moment = timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)
+            timestamp = (moment - _EPOCH) // timedelta(microseconds=1)
         if timestamp is not None:
             version = self.context.metastore.version_at(self.record.table_id, timestamp)
         return Table(self.context, self.name, version)
@@ -265,6 +275,15 @@ class Table:
             explain=lambda question: plan(question, explain=True),
         )
 
+    def sql(self, query: str) -> Answer:
+        """Answer a query on DuckDB in which this table is at its version, and others of the lake at their newest.
+
+        >>> metrics.at(version=41).sql("select count(*) from metrics")  # doctest: +SKIP
+        """
+        others = {each.name: Table(self.context, each.name).relation for each in self.context.metastore.tables()}
+        with closing(DuckDBEngine(self._read_context())) as engine:
+            return engine.sql(query, others | {self.name: self.relation})
+
     def scan(
         self,
         where: str | Predicate | None = None,
@@ -282,9 +301,8 @@ class Table:
         """
         from windrow.engines.scan import Scan
 
-        store = self.context.reading or self.context.store
         budget = parse_bytes(memory_budget, "memory_budget")
-        context = ReadContext(self.context.url, store, self.context.cache, in_flight=max(budget // 4, 1))
+        context = replace(self._read_context(), in_flight=max(budget // 4, 1))
         return Scan.of(self.name, self.relation(), context, where, columns, self.context.store_options)
 
     def plan(self, where: str | None = None, columns: Sequence[str] | None = None) -> ScanPlan:
@@ -297,6 +315,9 @@ class Table:
         record = self.record
         question = Question(None if columns is None else tuple(columns), predicate)
         return plan_table(self._scan_context(), self.context.metastore, record, self.version, question, explain=True)
+
+    def _read_context(self) -> ReadContext:
+        return ReadContext(self.context.url, self.context.reading or self.context.store, self.context.cache)
 
     def _scan_context(self) -> ScanContext:
         store = self.context.reading or self.context.store

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
@@ -305,6 +305,18 @@ class TestVersions:
         table.ingest(points(2, 30))
         assert table.at(version=1).scan("value is null or value is not null").to_arrow().num_rows == 50
         assert table.at(timestamp=moment).scan().count() == 50
+        when = datetime.fromtimestamp(moment / 10**6, UTC)
+        assert table.at(timestamp=when).version == table.at(timestamp=when.replace(tzinfo=None)).version == 1
+
+    def test_an_older_version_is_asked_by_a_query_beside_the_newest_of_other_tables(self, lake):
+        table = lake.table("metrics")
+        lake.create_table("others", sort=SORT).ingest(points(7, 20))
+        table.ingest(points(2, 30, zone=pa.array(["z"] * 30)))
+        query = "select (select count(*) from metrics) as old, (select count(*) from others) as new"
+        assert table.at(version=1).sql(query).to_dict() == [{"old": 50, "new": 20}]
+        assert table.sql("select count(*) as n from metrics where zone = 'z'").to_dict() == [{"n": 30}]
+        with pytest.raises(InvalidInput, match="zone"):
+            table.at(version=1).sql("select zone from metrics")
 
     def test_a_scan_that_is_read_holds_its_version(self, lake):
         table = lake.table("metrics")
