@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+from pathlib import Path
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -156,3 +161,12 @@ def test_a_frame_of_an_older_version_stays_there(tmp_path, spark):
         table.upkeep.gc.run(grace=0)
         assert frame.count() == 50
         assert table.scan().to_spark(spark).count() == 250
+
+
+@pytest.mark.long
+def test_a_client_of_spark_connect_gets_the_same_rows(folder):
+    table, rows = folder
+    program = [sys.executable, str(Path(__file__).with_name("connect_scan.py")), table.context.url]
+    told = subprocess.run(program, check=True, capture_output=True, text=True, timeout=300).stdout.splitlines()[-1]
+    wanted = sum(value is not None and not value <= 0 for value in rows["value"].to_pylist())
+    assert json.loads(told) == {"native": wanted, "tasks": wanted, "source": wanted}

@@ -22,6 +22,8 @@ from windrow.storage import Identity, LocalStore, PatientStore, Store, open_stor
 __all__ = ["Share", "Task", "deal_out", "files_of"]
 
 _TASK_BYTES = 64 * 2**20
+_LEAST_BYTES = 2**19
+"""To start a task costs more than to read so little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ def files_of(plan: ScanPlan) -> list[DataFile]:
 def deal_out(files: Sequence[DataFile], tasks: int) -> list[Share]:
     """Deal files out evenly by their bytes, to about so many tasks or to more where they are large."""
     total = sum(file.identity.size for file in files)
-    target = max(min(_TASK_BYTES, -(-total // max(tasks, 1))), 1)
+    target = min(_TASK_BYTES, max(_LEAST_BYTES, -(-total // max(tasks, 1))))
     large = [file for file in files if file.identity.size > target]
     small = [file for file in files if file.identity.size <= target]
     shares = [share for file in large for share in _parts(file, -(-file.identity.size // target))]
