@@ -22,6 +22,8 @@ from windrow.model.scope import DEFAULT_SOURCE
 from windrow.model.settings import TableSettings
 from windrow.model.split import SplitMetadata
 from windrow.model.units import parse_bytes
+from windrow.scan.aggregates import Asked
+from windrow.scan.answers import table_answer
 from windrow.scan.context import ReadContext, ScanContext
 from windrow.scan.naming import Question
 from windrow.scan.plan import ScanPlan
@@ -267,11 +269,17 @@ class Table:
         def plan(question: Question, *, explain: bool = False) -> ScanPlan:
             return plan_table(context, metastore, record, version, question, explain=explain, see=see, kept=kept)
 
+        schema = pa.schema([(column.name, column.type) for column in columns])
+
+        def answer(asked: Asked) -> list[pa.Scalar] | None:
+            return table_answer(context, metastore, record, version, kept, asked, schema, see)
+
         return Relation(
-            pa.schema([(column.name, column.type) for column in columns]),
+            schema,
             plan,
             attributes,
             hold=lambda: pins.hold(record.table_id, version),
+            answer=answer,
             explain=lambda question: plan(question, explain=True),
         )
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from windrow.engines.filesystem import VirtualFileSystem
 from windrow.engines.interrupting import Worker
+from windrow.engines.metadata import metadata_answer
 from windrow.engines.relations import Relation, rows_sql
 from windrow.engines.taking import Collecting, Streaming, Taking
 from windrow.errors import InvalidInput, NotFound, Replaced, SnapshotExpired, StorageError
@@ -149,10 +150,12 @@ class DuckDBEngine:
             try:
                 # In a transaction now() is the same for what is left out and for what is asked.
                 cursor.begin()
-                needed = _needed(cursor, naming, relations)
-                for name, relation in relations.items():
-                    readers += self._bind(cursor, stack, name, relation, needed.get(name))
-                result = cursor.sql(query)
+                known = metadata_answer(cursor, query, naming, relations)
+                if known is None:
+                    needed = _needed(cursor, naming, relations)
+                    for name, relation in relations.items():
+                        readers += self._bind(cursor, stack, name, relation, needed.get(name))
+                result = cursor.sql(query) if known is None else cursor.from_arrow(known)
                 if result is None:
                     raise InvalidInput("the query is empty; write a select")
                 taken = take(result, lambda work: self._worker.run(cursor, work))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import duckdb
 import pyarrow as pa
 
+from windrow.scan.aggregates import Asked
 from windrow.scan.naming import Naming, Question
 from windrow.scan.pins import Hold
 from windrow.scan.plan import ScanPlan
@@ -30,6 +31,8 @@ class Relation:
     """Called when a file turned out to be replaced, before everything is planned anew."""
     hold: Callable[[], Hold] | None = None
     """Holds the version that is read, for as long as it is; None where there are no versions."""
+    answer: Callable[[Asked], list[pa.Scalar] | None] | None = None
+    """Gives what is asked without reading data, where metadata is certain of it."""
     explain: Callable[[Question], ScanPlan] | None = None
     """As `plan`, and counts too how much there was to begin with."""
 

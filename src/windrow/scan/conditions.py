@@ -19,7 +19,7 @@ from windrow.errors import InvalidInput
 from windrow.model.predicate import And, Comparison, In, IsNotNull, Not, Op, Or, Predicate, StartsWith
 from windrow.scan.where import OPS, Reading, listed, literal_of, mirrored, predicate_of
 
-__all__ = ["all_of", "any_of", "each_test", "said_by"]
+__all__ = ["all_of", "any_of", "each_test", "said_by", "said_exactly"]
 
 _FIXED_UNITS = {
     "MICROSECOND": timedelta(microseconds=1),
@@ -55,6 +55,17 @@ def said_by(
     value of an expression without columns, or raises InvalidInput.
     """
 
+    return _said(condition, _reading(column, constant), negated=False)
+
+
+def said_exactly(
+    condition: exp.Expr, column: Callable[[exp.Column], str | None], constant: Callable[[exp.Expr], Any]
+) -> Predicate | None:
+    """Return the predicate that selects the rows of a condition, these and no others; None when there is none."""
+    return _exactly(condition, _reading(column, constant))
+
+
+def _reading(column: Callable[[exp.Column], str | None], constant: Callable[[exp.Expr], Any]) -> Reading:
     def named(part: exp.Expr) -> str:
         name = column(part) if isinstance(part, exp.Column) else None
         if name is None:
@@ -69,7 +80,7 @@ def said_by(
         except InvalidInput:
             return constant(part)
 
-    return _said(condition, Reading(named, value), negated=False)
+    return Reading(named, value)
 
 
 def _said(condition: exp.Expr, reading: Reading, *, negated: bool) -> Predicate | None:

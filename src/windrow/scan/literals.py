@@ -26,10 +26,11 @@ from windrow.model.predicate import (
     Literal,
     Predicate,
     StartsWith,
+    negation_normal_form,
 )
 from windrow.scan.conditions import each_test
 
-__all__ = ["fitted"]
+__all__ = ["fitted", "fitted_exactly"]
 
 _WHOLE_IN_DOUBLE = 2**53
 _EXACT_POWER_OF_TEN = 22
@@ -42,6 +43,18 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 def fitted(predicate: Predicate, schema: pa.Schema) -> Predicate | None:
     """Return what a predicate says of the columns of a schema, with values of their types."""
     return each_test(predicate, lambda test: _fitted_test(test, schema))
+
+
+def fitted_exactly(predicate: Predicate, schema: pa.Schema) -> Predicate | None:
+    """Return the same where nothing of the predicate is lost by it, else None."""
+    tests: list[Predicate | None] = []
+
+    def fit(test: Any) -> Predicate | None:
+        tests.append(_fitted_test(test, schema))
+        return tests[-1]
+
+    found = each_test(negation_normal_form(predicate), fit)
+    return None if None in tests else found
 
 
 def _fitted_test(test: Any, schema: pa.Schema) -> Predicate | None:

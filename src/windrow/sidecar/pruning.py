@@ -21,7 +21,7 @@ from windrow.pruning import types
 from windrow.pruning.bounds import Bounds, Mask
 from windrow.pruning.encoding import cells_of, stored_values
 from windrow.pruning.keys import KeyBounds, key_bounds, tied, tightened
-from windrow.pruning.pruner import Pruner, compile_predicate
+from windrow.pruning.pruner import Pruner, Verdict, compile_predicate
 from windrow.pruning.selection import ValueTest, literals_of, value_tests
 from windrow.pruning.types import ColumnType, Family
 from windrow.sidecar import layout
@@ -31,7 +31,7 @@ from windrow.sidecar.layout import ColumnFlag, Order, PageFlag, Side, SnapshotCo
 from windrow.sidecar.reader import Sidecar
 from windrow.sidecar.types import DESIGNATED, DESIGNATED_DESCENDING, NANOSECONDS, TAG_MASK, Tag
 
-__all__ = ["Granules", "Read", "SidecarPruner", "Step", "prune", "prune_granules"]
+__all__ = ["Granules", "Read", "SidecarPruner", "Step", "nan_free", "prune", "prune_granules"]
 
 Read: TypeAlias = Callable[[int, int], bytes]
 """Bytes of the Parquet file, by offset and length."""
@@ -102,6 +102,10 @@ class SidecarPruner:
         """
         inquiry = self._inquiry(sidecar)
         return inquiry.by_filters(inquiry.by_bounds(among), read)
+
+    def judge(self, sidecar: Sidecar) -> Verdict:
+        """What null counts and bounds prove of each row group: that no row matches, or that every row does."""
+        return self._inquiry(sidecar).verdict()
 
     def prune_granules(self, sidecar: Sidecar, kept: Mask) -> list[Granules]:
         """What is left of each row group that was kept."""
@@ -184,6 +188,11 @@ class _Inquiry:
         kept[row_groups.places] = self._pruner.judge(len(row_groups), row_groups.bounds_of).may_match
         return kept
 
+    def verdict(self) -> Verdict:
+        """What null counts and bounds prove of all row groups."""
+        row_groups = _RowGroups(self._sidecar, self._columns)
+        return self._pruner.judge(len(row_groups), row_groups.bounds_of)
+
     def by_filters(self, kept: Mask, read: Read | None) -> Mask:
         """Of the row groups that were kept those that bloom filters leave."""
         asked = self._pruner.point_columns & self._columns.keys()
@@ -251,18 +260,21 @@ class _RowGroups:
         chunks = self._sidecar.column(column.position, self._chosen)
         minimum, has_minimum = _values(chunks.minimum, column)
         maximum, has_maximum = _values(chunks.maximum, column)
-        nan_free = column.type.family is Family.FLOAT and self._nan_free(column.position)
+        is_float = column.type.family is Family.FLOAT
+        free = is_float and nan_free(self._sidecar, column.position, self.places)
         counts = (*chunks.null_count, chunks.records["num_values"])
-        return Bounds(minimum, maximum, has_minimum, has_maximum, *counts, nan_free)
+        return Bounds(minimum, maximum, has_minimum, has_maximum, *counts, free)
 
-    def _nan_free(self, position: int) -> Mask | bool:
-        table = self._sidecar.extensions.tables[SnapshotCode.PAGES]
-        if table is None:
-            return False
-        records = table[self.places]
-        flags = self._sidecar.words[np.where(records > 0, records + position * layout.PAGES_WORDS + _FLAGS_WORD, 0)]
-        nan_free: Mask = (records > 0) & ((flags & np.uint64(PageFlag.NAN_FREE)) != 0)
-        return nan_free
+
+def nan_free(sidecar: Sidecar, position: int, places: _Places) -> Mask:
+    """The row groups, of those at the places, in which a column is known to hold no NaN."""
+    table = sidecar.extensions.tables[SnapshotCode.PAGES]
+    if table is None:
+        return np.zeros(len(places), bool)
+    records = table[places]
+    flags = sidecar.words[np.where(records > 0, records + position * layout.PAGES_WORDS + _FLAGS_WORD, 0)]
+    free: Mask = (records > 0) & ((flags & np.uint64(PageFlag.NAN_FREE)) != 0)
+    return free
 
 
 def _values(bound: Bound, column: _Column) -> tuple[NDArray[Any], Mask]:
