@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import chain, islice
 from typing import Any
 
+from windrow.engines.labels import LabelRow, Labels
+from windrow.errors import InvalidInput
 from windrow.metastore import CommitKind, CommitRecord, Metastore, RunRecord, TableRecord, WindowSummary
 from windrow.model.rows import Rows
 from windrow.model.scope import DEFAULT_SOURCE
@@ -193,6 +195,26 @@ class Inspect:
     metastore: Metastore
     table_id: str
     version: int
+    asking: Callable[[], Labels] | None = field(default=None, repr=False, compare=False)
+    """How rows are asked, for what metadata does not tell."""
+
+    def labels(self, column: str, where: str | None = None) -> Rows[LabelRow]:
+        """Return the values of a column of text, of all rows or of those that meet a condition.
+
+        Values that metadata is certain of are not looked for in the rows; the others are.
+
+        >>> metrics.inspect.labels("host", "timestamp >= '2026-01-01 10:00:00'")  # doctest: +SKIP
+        """
+        return self._asked().values(column, where)
+
+    def series(self, where: str | None = None) -> int:
+        """Count the series, in all rows or in those that meet a condition."""
+        return self._asked().series(where)
+
+    def _asked(self) -> Labels:
+        if self.asking is None:
+            raise InvalidInput("these views were made without a table to ask; use table.inspect")
+        return self.asking()
 
     def windows(self) -> Rows[WindowRow]:
         """Return the windows in order of time, with counts."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from windrow.compaction.noun import Compact
 from windrow.context import Context
 from windrow.engines.duckdb import Answer, DuckDBEngine, Relation
+from windrow.engines.labels import Labels
 from windrow.errors import InvalidInput
 from windrow.ingest.attributes import RESIDUAL, AttributeRule
 from windrow.ingest.result import IngestResult
@@ -23,7 +24,7 @@ from windrow.model.settings import TableSettings
 from windrow.model.split import SplitMetadata
 from windrow.model.units import parse_bytes
 from windrow.scan.aggregates import Asked
-from windrow.scan.answers import table_answer
+from windrow.scan.answers import table_answer, table_labels
 from windrow.scan.context import ReadContext, ScanContext
 from windrow.scan.naming import Question
 from windrow.scan.plan import ScanPlan
@@ -73,7 +74,7 @@ class Table:
     @property
     def inspect(self) -> Inspect:
         """Read-only views of what the table is made of: windows, splits, commits, columns."""
-        return Inspect(self.context.metastore, self.record.table_id, self.version)
+        return Inspect(self.context.metastore, self.record.table_id, self.version, self._labels)
 
     @property
     def compact(self) -> Compact:
@@ -280,6 +281,7 @@ class Table:
             attributes,
             hold=lambda: pins.hold(record.table_id, version),
             answer=answer,
+            known=lambda column, where: table_labels(context, metastore, record, version, kept, column, where),
             explain=lambda question: plan(question, explain=True),
         )
 
@@ -291,6 +293,11 @@ class Table:
         others = {each.name: Table(self.context, each.name).relation for each in self.context.metastore.tables()}
         with closing(DuckDBEngine(self._read_context())) as engine:
             return engine.sql(query, others | {self.name: self.relation})
+
+    def _labels(self) -> Labels:
+        # What metadata tells and what rows tell must be of one version.
+        fixed = Table(self.context, self.name, self.version)
+        return Labels(self.name, fixed.relation(), fixed.settings, fixed.scan)
 
     def scan(
         self,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import duckdb
 import pyarrow as pa
 
+from windrow.model.predicate import Predicate
 from windrow.scan.aggregates import Asked
 from windrow.scan.naming import Naming, Question
 from windrow.scan.pins import Hold
@@ -33,6 +34,8 @@ class Relation:
     """Holds the version that is read, for as long as it is; None where there are no versions."""
     answer: Callable[[Asked], list[pa.Scalar] | None] | None = None
     """Gives what is asked without reading data, where metadata is certain of it."""
+    known: Callable[[str, Predicate | None], list[str]] | None = None
+    """Gives values of a column of text that metadata is certain of, in rows that fulfil a predicate."""
     explain: Callable[[Question], ScanPlan] | None = None
     """As `plan`, and counts too how much there was to begin with."""
 

@@ -8,6 +8,7 @@ tell (NaN, which of the two zeros) must not matter.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -28,7 +29,7 @@ from windrow.scan.units import Unit
 from windrow.sidecar.columns import Bound
 from windrow.sidecar.pruning import SidecarPruner, nan_free
 
-__all__ = ["table_answer"]
+__all__ = ["table_answer", "table_labels"]
 
 _FULL_LENGTH = ("parquet-cpp-arrow", "windrow")
 """Those who write bounds of text and of long numbers in full, or none."""
@@ -83,18 +84,47 @@ def table_answer(
             return None
 
 
+def table_labels(
+    context: ScanContext,
+    metastore: Metastore,
+    table: TableRecord,
+    version: int,
+    kept: KeptVersions | None,
+    column: str,
+    predicate: Predicate | None,
+) -> list[str]:
+    """Return values of a column of text that surely occur in rows that fulfil a predicate; there may be others."""
+    if not context.prune:
+        return []
+    within = time_range(predicate, table.settings.timestamp)
+    found = (kept or KeptVersions(0)).splits(context, metastore, table, version, within)
+    labels: set[str] = set()
+    with found.lock:
+        places = found.within(within)
+        for chosen in _chosen(context, found, places, predicate, partly=True):
+            for kind in (Kind.MINIMUM, Kind.MAXIMUM):
+                with suppress(_Unknown):
+                    labels.update(_bounds(chosen, Aggregate(kind, column), pa.large_string()).to_pylist())
+    return sorted(labels)
+
+
 def _chosen(
-    context: ScanContext, found: KeptSplits, places: NDArray[np.int64], predicate: Predicate | None
+    context: ScanContext,
+    found: KeptSplits,
+    places: NDArray[np.int64],
+    predicate: Predicate | None,
+    *,
+    partly: bool = False,
 ) -> Iterator[_Chosen]:
-    """Yield the row groups that match; one that matches in part ends it."""
+    """Yield the row groups that match; one that may match in part ends it, unless some of the answer is enough."""
     pruner = None if predicate is None else SidecarPruner(predicate)
     for unit in found.units(context, places):
         asked = unit.filled & np.isin(unit.files, places)
         if pruner is not None and asked.any():
             may_match, all_match = pruner.judge(unit.sidecar)
-            if (asked & may_match & ~all_match).any():
+            if not partly and (asked & may_match & ~all_match).any():
                 raise _Unknown
-            asked = asked & may_match
+            asked = asked & may_match & all_match
         yield _Chosen(unit, np.flatnonzero(asked))
 
 

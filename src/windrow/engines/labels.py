@@ -1,0 +1,89 @@
+"""Label values and series of a table: what metadata is certain of is not looked for in the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow.engines.relations import Relation
+from windrow.engines.scan import Scan
+from windrow.errors import InvalidInput, NotFound
+from windrow.model.points import METRIC_NAME, is_text, tag_columns
+from windrow.model.rows import Rows
+from windrow.model.settings import TableSettings
+from windrow.model.timeseries import TIMESERIES_ID
+from windrow.scan.literals import fitted_exactly
+from windrow.scan.spelling import sql_name, sql_text
+from windrow.scan.where import parse_where
+
+__all__ = ["LabelRow", "Labels"]
+
+_MOST_NAMED = 1000
+"""Values that are known already and named in the question for the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelRow:
+    """A value of a column, and whether metadata or the rows told of it."""
+
+    value: str
+    known_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """The labels of one version of a table."""
+
+    name: str
+    relation: Relation
+    settings: TableSettings
+    scan: Callable[[str | None, Sequence[str]], Scan]
+
+    def values(self, column: str, where: str | None = None) -> Rows[LabelRow]:
+        """Return the values of a column of text in the rows that meet a condition, in order; null is none of them."""
+        known = self._known(column, where)[:_MOST_NAMED]
+        conditions = [f"({where})"] if where else []
+        conditions.append(f"{sql_name(column)} IS NOT NULL")
+        if known:
+            # Row groups of nothing else are passed over.
+            conditions.append(f"{sql_name(column)} NOT IN ({', '.join(map(sql_text, known))})")
+        found: set[str] = set()
+        for batch in self.scan(" AND ".join(conditions), [column]).to_reader():
+            found.update(pc.unique(batch.column(0).cast(pa.large_string())).to_pylist())
+        told = dict.fromkeys(found, "rows") | dict.fromkeys(known, "metadata")
+        return Rows(LabelRow, tuple(LabelRow(value, told[value]) for value in sorted(told)))
+
+    def series(self, where: str | None = None) -> int:
+        """Count the series in the rows that meet a condition: by their ids, or by metric and tags."""
+        rows = self.scan(where, self._identity()).to_duckdb()
+        [(count,)] = rows.distinct().aggregate("count(*)").fetchall()
+        return int(count)
+
+    def _known(self, column: str, where: str | None) -> list[str]:
+        if column not in self.relation.columns.names:
+            if column in self.relation.attributes:
+                return []
+            raise NotFound(f"table {self.name!r} has no column {column!r}; inspect.columns() lists them")
+        if not is_text(self.relation.columns.field(column).type):
+            raise InvalidInput(f"column {column!r} of table {self.name!r} is no text, and labels are")
+        try:
+            said = None if where is None else fitted_exactly(parse_where(where), self.relation.plain_columns)
+        except InvalidInput:  # a condition that only rows can answer
+            return []
+        if (where is not None and said is None) or column in self.relation.attributes or self.relation.known is None:
+            return []
+        return self.relation.known(column, said)
+
+    def _identity(self) -> list[str]:
+        schema = self.relation.columns
+        if TIMESERIES_ID in schema.names:
+            return [TIMESERIES_ID]
+        timestamp, signal = self.settings.timestamp, self.settings.signal
+        tags = tag_columns(schema, declared=self.settings.tags, timestamp=timestamp, signal=signal)
+        named = [name for name in (METRIC_NAME, *tags) if name in schema.names]
+        if not named:
+            raise InvalidInput(f"table {self.name!r} has neither {TIMESERIES_ID} nor tags, so it has no series")
+        return named

@@ -1,0 +1,81 @@
+"""Label values and series: as the rows have them, and without the rows where metadata is enough."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pytest
+
+import windrow
+from windrow.cache import CacheSettings
+from windrow.errors import InvalidInput, NotFound
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+FIRST_HALF = "timestamp < '2026-01-01 00:30:00'"
+
+
+def points(draw, count, hosts):
+    """Points within an hour; of some the host is not known."""
+    times = [START + timedelta(seconds=draw.randrange(3600)) for _ in range(count)]
+    return pa.table(
+        {
+            "metric_name": [draw.choice(["cpu", "memory"]) for _ in range(count)],
+            "host": pa.array([draw.choice(hosts) for _ in range(count)], pa.string()),
+            "timestamp": pa.array(times, pa.timestamp("us", "UTC")),
+            "value": [float(draw.randrange(9)) for _ in range(count)],
+        }
+    )
+
+
+@pytest.fixture
+def lake(tmp_path):
+    with windrow.connect(tmp_path / "lake", cache=CacheSettings(folder=tmp_path / "cache")) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("where", [None, FIRST_HALF, "value > 4", "metric_name = 'cpu'", "length(host) > 1"])
+def test_labels_and_series_are_those_of_the_rows(lake, seed, where):
+    draw = random.Random(seed)
+    table = lake.create_table("metrics", sort="metric_name|host|timeseries_id|timestamp/V2")
+    for _ in range(2):
+        table.ingest(points(draw, 200, draw.sample(["a", "b", "web-1", "web-2", "", "x" * 90, "o'hara", None], 4)))
+    condition = f"host is not null and ({where or 'true'})"
+    expected = lake.sql(f"select distinct host from metrics where {condition} order by host").arrow()["host"]
+    assert [row.value for row in table.inspect.labels("host", where)] == expected.to_pylist()
+    [counted] = lake.sql(f"select count(distinct timeseries_id) as n from metrics where {where or 'true'}").to_dict()
+    assert table.inspect.series(where) == counted["n"]
+
+
+def test_windows_of_one_host_each_need_no_data(lake, tmp_path):
+    table = lake.create_table("metrics", sort="metric_name|host|timestamp/V2")
+    for quarter, host in enumerate(["a", "b", "c", "d"]):
+        times = [START + timedelta(minutes=15 * quarter, seconds=second) for second in range(60)]
+        rows = {"metric_name": ["cpu"] * 60, "host": [host] * 60, "value": [1.0] * 60}
+        table.ingest(pa.table(rows | {"timestamp": pa.array(times, pa.timestamp("us", "UTC"))}))
+    for path in (tmp_path / "lake" / "metrics").glob("*/*/*.parquet"):
+        path.unlink()
+    assert [(row.value, row.known_by) for row in table.inspect.labels("host")] == [(h, "metadata") for h in "abcd"]
+    assert [row.value for row in table.inspect.labels("host", FIRST_HALF)] == ["a", "b"]
+
+
+def test_an_older_version_has_its_own_labels(lake):
+    table = lake.create_table("metrics", sort="metric_name|host|timestamp/V2")
+    table.ingest(points(random.Random(1), 20, ["a"]))
+    version = table.version
+    table.ingest(points(random.Random(2), 20, ["b"]))
+    assert [row.value for row in table.at(version=version).inspect.labels("host")] == ["a"]
+    assert [row.value for row in table.inspect.labels("host")] == ["a", "b"]
+    # Without ids, a series is a metric with its tags.
+    assert table.at(version=version).inspect.series() == 2
+
+
+def test_what_is_no_label_is_refused(lake):
+    table = lake.create_table("metrics", sort="metric_name|host|timestamp/V2")
+    table.ingest(points(random.Random(1), 20, ["a"]))
+    with pytest.raises(NotFound, match="no column 'nope'"):
+        table.inspect.labels("nope")
+    with pytest.raises(InvalidInput, match="no text"):
+        table.inspect.labels("value")
