@@ -18,7 +18,7 @@ from windrow.scan.context import ReadContext
 from windrow.scan.plan import ScanPlan
 from windrow.scan.reading import VirtualReader
 
-__all__ = ["RowStream", "count_rows", "scanning_cursor"]
+__all__ = ["RowStream", "count_rows", "scanning_cursor", "use_threads"]
 
 _BATCH_ROWS = 2**16
 
@@ -57,6 +57,11 @@ def _database() -> _Database:
 def scanning_cursor() -> duckdb.DuckDBPyConnection:
     """Return a cursor whose time zone is UTC; close it after use."""
     return _database().connection.cursor()
+
+
+def use_threads(count: int) -> None:
+    """Let scans of this process decode on so many threads, from now on."""
+    _database().connection.execute(f"SET GLOBAL threads = {int(count)}")
 
 
 class RowStream:

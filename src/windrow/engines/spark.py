@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from windrow.engines.arrow import scanning_cursor
+from windrow.engines.arrow import scanning_cursor, use_threads
 from windrow.engines.relations import Relation, found_columns
 from windrow.engines.selection import Selection
 from windrow.engines.shares import Share, Task, deal_out, files_of
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 __all__ = ["data_frame", "rows_for_spark"]
 
 _TASKS_PER_SLOT = 2
+_FEW_FILES, _LARGE_FILE = 32, 4 * 2**20
+"""Spark looks at each path before it reads: some 8 ms for each of 10,000, and by a job of its own beyond 32."""
 _PLAIN_PATH = re.compile(r"[\w /.=@+-]+")
 """Spark takes other characters for patterns, or for parts of an address."""
 _AS_WRITTEN = {
@@ -63,6 +65,8 @@ def data_frame(selection: Selection, spark: SparkSession, lake: str, store_optio
 
 def rows_for_spark(task: Task, share: Share, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Read a share, in a task of Spark."""
+    # There are as many tasks as cores already, each in a process of its own.
+    use_threads(1)
     for batch in task.rows(share):
         yield for_spark(batch, schema)
 
@@ -79,8 +83,10 @@ def _searchable(relation: Relation) -> pa.Schema:
 def _reads_natively(selection: Selection, plan: ScanPlan, files: Sequence[DataFile]) -> bool:
     found = found_columns(plan.virtual)
     columns = selection.needed.columns
+    size = sum(file.identity.size for file in files)
     return (
-        all(is_native(column.type, found.get(column.name, set())) for column in columns)
+        (len(files) <= _FEW_FILES or size >= _LARGE_FILE * len(files))
+        and all(is_native(column.type, found.get(column.name, set())) for column in columns)
         and len({name.lower() for name in columns.names}) == len(columns.names)
         and all(_path(file) is not None for file in files)
     )
