@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from windrow.cache import Cache, CacheSettings, MemoryCache, default_cache
 from windrow.context import Context
-from windrow.engines.duckdb import Answer, DuckDBEngine, Relation
+from windrow.engines.answer import Answer
+from windrow.engines.constants import Parameters
+from windrow.engines.duckdb import Asked, DuckDBEngine
 from windrow.engines.foreign import foreign_relation
+from windrow.engines.frames import as_tables, named_frames
+from windrow.engines.relations import Relation
+from windrow.errors import NotFound
 from windrow.inspection import TableRow, tables_as_rows
+from windrow.metastore import TableRecord
 from windrow.model.rows import Rows
 from windrow.model.settings import TableSettings
 from windrow.scan.context import ReadContext, ScanContext
@@ -31,11 +39,55 @@ T = TypeVar("T")
 DEFAULT_CACHE = CacheSettings()
 
 
+class _Known(NamedTuple):
+    """What a table was when somebody last looked."""
+
+    mark: int | None
+    record: TableRecord
+    relation: Relation
+
+
+class _Tables:
+    """The tables of a lake as queries name them. One that has not changed since the last query is known already."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._names: list[str] | None = None
+        self._relations: dict[str, _Known] = {}
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all tables, as they were when somebody last looked."""
+        if self._names is None:
+            self.refresh()
+        return self._names or []
+
+    def refresh(self) -> bool:
+        """Look again which tables there are; whether there are others than before."""
+        before, self._names = self._names, [each.name for each in self._context.metastore.tables()]
+        return before != self._names
+
+    def relation(self, name: str) -> Relation:
+        """What a name stands for now."""
+        # The mark is older than what is looked at, so that nothing in between is missed.
+        mark, known = self._context.metastore.mark(), self._relations.get(name)
+        if known is not None and mark is not None and known.mark == mark:
+            return known.relation
+        record = self._context.metastore.table(name)
+        if known is None or known.record != record:
+            known = _Known(None, record, Table(self._context, name).relation())
+        self._relations[name] = known._replace(mark=mark)
+        return known.relation
+
+
 class Lake:
     """An open lake. Close it, or use it in a `with` block."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, *, threads: int | None = None, memory_limit: str | None = None) -> None:
         self.context = context
+        self._threads = threads
+        self._memory_limit = memory_limit
+        self._tables = _Tables(context)
         self._engine: DuckDBEngine | None = None
         self._files: ForeignFiles | None = None
 
@@ -69,31 +121,58 @@ class Lake:
         """Return all tables, by name."""
         return tables_as_rows(self.context.metastore.tables())
 
-    def sql(self, query: str) -> Answer:
+    def sql(self, query: str, params: Parameters = None, *, tables: Mapping[str, object] | None = None) -> Answer:
         """Answer a query on DuckDB; tables of the lake are named as they are, other Parquet files by path or address.
 
-        >>> lake.sql("select * from metrics, 's3://bucket/raw/*.parquet' as raw where ...")  # doctest: +SKIP
-        """
-        return self._started().sql(query, self._relations(), self._foreign)
+        Values for `?`, `$1` or `$name` in the query are its `params`: a list, or a dictionary. Data frames of pandas
+        and Polars, Arrow tables and whatever exports an Arrow stream are named as they are in `tables`, or as the
+        variable of the caller that holds them.
 
-    def stream(self, query: str, into: Callable[[pa.RecordBatchReader], T]) -> T:
+        >>> lake.sql("select * from metrics, 's3://bucket/raw/*.parquet' as raw where ...")  # doctest: +SKIP
+        >>> lake.sql("select * from metrics join hosts using (host) where env = ?", ["prod"])  # doctest: +SKIP
+        """
+        caller = sys._getframe(1)  # noqa: SLF001 (variables are found where the query was written)
+        return self._known(lambda: self._started().answer(self._asked(query, params, tables, caller)))
+
+    def stream(
+        self,
+        query: str,
+        into: Callable[[pa.RecordBatchReader], T],
+        params: Parameters = None,
+        *,
+        tables: Mapping[str, object] | None = None,
+    ) -> T:
         """Answer a query batch by batch, as they are worked out; the answer need not fit in memory.
 
         `into` is called once, with a `pyarrow.RecordBatchReader` that it may read while it runs and not afterwards.
-        Other queries of this lake wait until it returns, so it must not ask one itself.
+        Other queries of this lake wait until it returns, so it must not ask one itself. `params` and `tables` are as
+        in `sql`.
 
         >>> lake.stream("select * from metrics", lambda batches: sum(len(each) for each in batches))  # doctest: +SKIP
         """
-        return self._started().stream(query, self._relations(), self._foreign, into)
+        caller = sys._getframe(1)  # noqa: SLF001 (variables are found where the query was written)
+        return self._known(lambda: self._started().stream(self._asked(query, params, tables, caller), into))
+
+    def _known(self, ask: Callable[[], T]) -> T:
+        """Ask; once more if a table is not found, and others are there than were known."""
+        try:
+            return ask()
+        except NotFound:
+            if not self._tables.refresh():
+                raise
+        return ask()
+
+    def _asked(self, query: str, params: Parameters, tables: Mapping[str, object] | None, caller: FrameType) -> Asked:
+        named = {name: partial(self._tables.relation, name) for name in self._tables.names}
+        frames = as_tables(tables or {}, named)
+        return Asked(query, named, self._foreign, params, frames, lambda names: named_frames(names, caller))
 
     def _started(self) -> DuckDBEngine:
         if self._engine is None:
             store = self.context.reading or self.context.store
-            self._engine = DuckDBEngine(ReadContext(self.url, store, self.context.cache))
+            context = ReadContext(self.url, store, self.context.cache)
+            self._engine = DuckDBEngine(context, threads=self._threads, memory_limit=self._memory_limit)
         return self._engine
-
-    def _relations(self) -> dict[str, Callable[[], Relation]]:
-        return {each.name: Table(self.context, each.name).relation for each in self.context.metastore.tables()}
 
     def _foreign(self, pattern: str) -> Relation | None:
         """What the path or address of Parquet files stands for in a query."""
@@ -118,7 +197,7 @@ class Lake:
         self.close()
 
 
-def connect(
+def connect(  # noqa: PLR0913 - each is a word that a user may say
     url: str | Path,
     *,
     metastore: str | None = None,
@@ -128,6 +207,8 @@ def connect(
     new_id: Callable[[], str] | None = None,
     cache: Cache[bytes] | CacheSettings | None = DEFAULT_CACHE,
     prune: bool = True,
+    threads: int | None = None,
+    memory_limit: str | None = None,
 ) -> Lake:
     """Open a lake, or make an empty one.
 
@@ -135,7 +216,8 @@ def connect(
     `connect("s3://bucket/lake", metastore="postgresql://...")`. With `create=False` a lake that is not there is
     NotFound. `store_options` are those of `windrow.storage.open_store`. `cache` says how much may be kept in memory and
     on disk, or is a cache of your own for bytes; with None nothing is kept. Without `prune` queries read every row, so
-    that an answer can be had that does not depend on metadata.
+    that an answer can be had that does not depend on metadata. `threads` and `memory_limit`, such as "4GB", are what
+    queries may use; rows beyond the memory are put on disk where DuckDB can.
     """
     settings = cache if isinstance(cache, CacheSettings) else DEFAULT_CACHE
     given = {
@@ -145,4 +227,5 @@ def connect(
         "parsed": None if cache is None else MemoryCache(settings.parsed_bytes, weigh=weight_of, name="parsed"),
     }
     parts = {name: part for name, part in given.items() if part is not None}
-    return Lake(Context.open(str(url), metastore, store_options, create=create, prune=prune, **parts))
+    context = Context.open(str(url), metastore, store_options, create=create, prune=prune, **parts)
+    return Lake(context, threads=threads, memory_limit=memory_limit)

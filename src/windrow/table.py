@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from windrow.compaction.noun import Compact
 from windrow.context import Context
-from windrow.engines.duckdb import Answer, DuckDBEngine, Relation
+from windrow.engines.duckdb import Answer, DuckDBEngine
 from windrow.engines.labels import Labels
+from windrow.engines.relations import Relation
 from windrow.errors import InvalidInput
 from windrow.ingest.attributes import RESIDUAL, AttributeRule
 from windrow.ingest.result import IngestResult

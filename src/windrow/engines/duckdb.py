@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 import re
+import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
+from uuid import uuid4
 
 import duckdb
 import pyarrow as pa
 
+from windrow.engines.answer import Answer
+from windrow.engines.constants import Constants, Parameters
 from windrow.engines.filesystem import VirtualFileSystem
+from windrow.engines.frames import as_tables
 from windrow.engines.interrupting import Worker
-from windrow.engines.metadata import metadata_answer
-from windrow.engines.relations import Relation, rows_sql
-from windrow.engines.taking import Collecting, Streaming, Taking
-from windrow.errors import InvalidInput, NotFound, Replaced, SnapshotExpired, StorageError
+from windrow.engines.refusals import refusal
+from windrow.engines.relations import Relation
+from windrow.engines.taking import Collecting, Statement, Streaming, Taking
+from windrow.engines.views import Bound, Views
+from windrow.errors import ConfigError, NotFound, Replaced, SnapshotExpired, StorageError
 from windrow.model.predicate import Predicate
 from windrow.scan.context import ReadContext
 from windrow.scan.naming import Naming, Question
-from windrow.scan.plain import PlainFiles, plain_files
-from windrow.scan.reading import VirtualReader
 from windrow.scan.references import needed_rows
-from windrow.scan.spelling import sql_name
-from windrow.scan.virtual import VirtualFile
+from windrow.scan.templates import Templates
 
-__all__ = ["Answer", "DuckDBEngine", "Relation"]
+__all__ = ["Answer", "Asked", "DuckDBEngine", "Relation"]
 
 T = TypeVar("T")
 
@@ -35,43 +39,38 @@ _FILE_COLUMNS = frozenset({"filename", "file_row_number", "file_index"})
 """What DuckDB tells of the files that it reads by itself."""
 _ATTEMPTS = 3
 """A query over files that are replaced while it runs is planned anew, but not for ever."""
+_MOST_NARROWED = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """The answer to a query, held as Arrow."""
+class Asked:
+    """A query, and what the names in it can stand for."""
 
-    table: pa.Table
-
-    def arrow(self) -> pa.Table:
-        """Return the answer as an Arrow table."""
-        return self.table
-
-    def to_dict(self) -> list[dict[str, Any]]:
-        """Return one dictionary for each row."""
-        rows: list[dict[str, Any]] = self.table.to_pylist()
-        return rows
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        return self.table.__arrow_c_stream__(requested_schema)
-
-    def __len__(self) -> int:
-        return int(self.table.num_rows)
+    query: str
+    tables: Mapping[str, Callable[[], Relation]]
+    """Those of which the name is a word of the query are looked at."""
+    files: Callable[[str], Relation | None] = lambda _: None
+    """What the path or address of Parquet files stands for; None leaves them to DuckDB."""
+    parameters: Parameters = None
+    frames: Mapping[str, Any] = field(default_factory=dict)
+    """Data of the caller, by name, as DuckDB can read it."""
+    find: Callable[[Collection[str]], Mapping[str, Any]] = lambda _: {}
+    """Finds data for names that stand for nothing else."""
 
 
 class DuckDBEngine:
     """A kept connection; queries run one at a time."""
 
-    def __init__(self, context: ReadContext) -> None:
+    def __init__(self, context: ReadContext, *, threads: int | None = None, memory_limit: str | None = None) -> None:
         self._context = context
         self._lock = threading.Lock()
         self._worker = Worker()
         self._files = VirtualFileSystem()
-        self._connection = duckdb.connect(":memory:")
-        self._connection.execute("SET GLOBAL TimeZone = 'UTC'")
-        # What is worth keeping of our files is in our own cache.
-        self._connection.execute("SET enable_external_file_cache = false")
+        self._connection = _connected(threads, memory_limit)
         self._connection.register_filesystem(self._files)
+        self._views = Views(self._connection, self._files, context)
+        self._templates = Templates()
+        self._narrowed: dict[tuple[int, frozenset[str] | None], tuple[Relation, Relation, pa.Schema]] = {}
 
     def sql(
         self,
@@ -83,136 +82,151 @@ class DuckDBEngine:
 
         `files` says what the path or address of Parquet files stands for; None leaves them to DuckDB.
         """
-        return Answer(self._ask(query, tables, files, Collecting()))
+        return self.answer(Asked(query, tables, files))
 
-    def stream(
-        self,
-        query: str,
-        tables: Mapping[str, Callable[[], Relation]],
-        files: Callable[[str], Relation | None],
-        into: Callable[[pa.RecordBatchReader], T],
-    ) -> T:
-        """Answer one query with batches, which `into` gets while they are worked out."""
-        return self._ask(query, tables, files, Streaming(into))
+    def answer(self, asked: Asked) -> Answer:
+        """Answer a query."""
+        return Answer(self._ask(asked, Collecting()))
 
-    def _ask(
-        self,
-        query: str,
-        tables: Mapping[str, Callable[[], Relation]],
-        files: Callable[[str], Relation | None],
-        take: Taking[T],
-    ) -> T:
-        naming = Naming.of(query)
-        words = {word.lower() for word in re.findall(r"\w+", query)}
-        named = {name: relation for name, relation in tables.items() if name.lower() in words}
-        for attempt in range(1, _ATTEMPTS + 1):
-            with ExitStack() as stack:
-                try:
-                    relations = {name: relation() for name, relation in named.items()}
-                    holds = [stack.enter_context(each.hold()) for each in relations.values() if each.hold]
-                except SnapshotExpired:
-                    # A version can be dropped before it is held; there is a newer one then.
-                    if attempt == _ATTEMPTS:
-                        raise
-                    continue
-                if not _FILE_COLUMNS & (naming.words or frozenset()):
-                    relations |= {path: found for path in naming.files if (found := files(path)) is not None}
-                try:
-                    narrow = {name: relation.narrowed(naming) for name, relation in relations.items()}
-                    return self._answer(query, naming, narrow, tables, take)
-                except Replaced:
-                    if attempt == _ATTEMPTS or take.begun:
-                        raise
-                    for relation in relations.values():
-                        relation.forget()
-                except (NotFound, StorageError):
-                    # What is missing is no damage when its version is not kept any more.
-                    for hold in holds:
-                        hold.check()
-                    raise
-        raise AssertionError("unreachable")
+    def stream(self, asked: Asked, into: Callable[[pa.RecordBatchReader], T]) -> T:
+        """Answer a query with batches, which `into` gets while they are worked out."""
+        return self._ask(asked, Streaming(into))
 
     def close(self) -> None:
         """Close the connection."""
         self._worker.close()
         self._connection.close()
 
-    def _answer(
-        self,
-        query: str,
-        naming: Naming,
-        relations: Mapping[str, Relation],
-        tables: Mapping[str, object],
-        take: Taking[T],
-    ) -> T:
-        readers: list[VirtualReader | PlainFiles] = []
-        with self._lock, self._connection.cursor() as cursor, ExitStack() as stack:
+    def _ask(self, asked: Asked, take: Taking[T]) -> T:
+        words = {word.lower() for word in re.findall(r"\w+", asked.query)}
+        named = {name: relation for name, relation in asked.tables.items() if name.lower() in words}
+        with self._lock:
+            naming = self._templates.naming(asked.query)
+            for attempt in range(1, _ATTEMPTS + 1):
+                with ExitStack() as stack:
+                    try:
+                        relations = {name: relation() for name, relation in named.items()}
+                        holds = [stack.enter_context(each.hold()) for each in relations.values() if each.hold]
+                    except SnapshotExpired:
+                        # A version can be dropped before it is held; there is a newer one then.
+                        if attempt == _ATTEMPTS:
+                            raise
+                        continue
+                    if not _FILE_COLUMNS & (naming.words or frozenset()):
+                        relations |= {path: found for path in naming.files if (found := asked.files(path)) is not None}
+                    try:
+                        return self._answer(asked, naming, relations, take)
+                    except Replaced:
+                        if attempt == _ATTEMPTS or take.begun:
+                            raise
+                        for relation in relations.values():
+                            relation.forget()
+                    except (NotFound, StorageError):
+                        # What is missing is no damage when its version is not kept any more.
+                        for hold in holds:
+                            hold.check()
+                        raise
+        raise AssertionError("unreachable")
+
+    def _answer(self, asked: Asked, naming: Naming, relations: Mapping[str, Relation], take: Taking[T]) -> T:
+        with ExitStack() as stack:
+            connection, views = self._connection, self._views
+            if not isinstance(take, Collecting):
+                # Rows that nobody comes to read go away with the cursor.
+                connection = stack.enter_context(self._connection.cursor())
+                views = Views(connection, self._files, self._context)
+            views.drop(_words(naming, views) - {name.lower() for name in relations})
+            constants, bound = Constants(connection, asked.parameters), list[Bound]()
             try:
-                # In a transaction now() is the same for what is left out and for what is asked.
-                cursor.begin()
-                known = metadata_answer(cursor, query, naming, relations)
-                if known is None:
-                    needed = _needed(cursor, naming, relations)
-                    for name, relation in relations.items():
-                        readers += self._bind(cursor, stack, name, relation, needed.get(name))
-                result = cursor.sql(query) if known is None else cursor.from_arrow(known)
-                if result is None:
-                    raise InvalidInput("the query is empty; write a select")
-                taken = take(result, lambda work: self._worker.run(cursor, work))
-                cursor.commit()
+                needed = self._needed(constants, naming, relations)
+                for name, relation in relations.items():
+                    narrow = self._narrow(relation, naming)[0]
+                    plan = relation.plan(Question(tuple(narrow.columns.names), needed.get(name)))
+                    bound.append(views.bind(stack, name, narrow, plan))
+                for name, frame in _frames(asked, naming, relations).items():
+                    connection.register(name, frame)
+                    stack.callback(connection.unregister, name)
+                is_select = naming.tree is not None and ";" not in asked.query
+                statement = Statement(connection, asked.query, asked.parameters, is_select)
+                taken = take(statement, lambda work: self._worker.run(connection, work))
+                constants.end(commit=True)
             except duckdb.Error as error:
-                failure = next((reader.failure for reader in readers if reader.failure is not None), None)
-                raise (failure or _refusal(error, tables)) from error
-            for reader in readers:
-                reader.finish()
+                self._give_up(constants, views)
+                failures = (reader.failure for each in bound for reader in each.readers)
+                failure = next((found for found in failures if found is not None), None)
+                raise (failure or _refused(error, asked, relations)) from error
+            except BaseException:
+                self._give_up(constants, views)
+                raise
+            for each in bound:
+                for reader in each.readers:
+                    reader.finish()
             return taken
 
-    def _bind(
-        self,
-        cursor: duckdb.DuckDBPyConnection,
-        stack: ExitStack,
-        name: str,
-        relation: Relation,
-        needed: Predicate | None,
-    ) -> list[VirtualReader | PlainFiles]:
-        """Make a view of a relation's name, over virtual files that are served until the stack is closed."""
-        plan = relation.plan(Question(tuple(relation.columns.names), needed))
-        served = [self._serve(stack, each) for each in plan.virtual]
-        rows = rows_sql(cursor, relation, plan.virtual, [path for paths, _ in served for path in paths])
-        cursor.execute(f"CREATE OR REPLACE TEMP VIEW {sql_name(name)} AS {rows}")
-        return [reader for _, reader in served]
+    def _give_up(self, constants: Constants, views: Views) -> None:
+        if constants.is_open:
+            views.forget()
+        constants.end(commit=False)
 
-    def _serve(self, stack: ExitStack, virtual: VirtualFile) -> tuple[list[str], VirtualReader | PlainFiles]:
-        """The paths under which DuckDB finds a virtual file, or the files that it is made of."""
-        plain = plain_files(virtual, wanted=self._context.plain)
-        if plain is not None:
-            return plain
-        reader = stack.enter_context(VirtualReader(virtual, self._context))
-        return [stack.enter_context(self._files.serving(virtual.name, reader))], reader
+    def _narrow(self, relation: Relation, naming: Naming) -> tuple[Relation, pa.Schema]:
+        """The relation with those columns alone that a query can mean, and its columns that no row keeps elsewhere."""
+        key = id(relation), naming.words
+        if key not in self._narrowed:
+            if len(self._narrowed) >= _MOST_NARROWED:
+                self._narrowed.clear()
+            narrow = relation.narrowed(naming)
+            # The relation is held, so that nothing else gets its id.
+            self._narrowed[key] = relation, narrow, narrow.plain_columns
+        return self._narrowed[key][1:]
+
+    def _needed(
+        self, constants: Constants, naming: Naming, relations: Mapping[str, Relation]
+    ) -> dict[str, Predicate | None]:
+        """Which rows of each relation can matter; nothing is known of names that rows may keep in a map."""
+        if naming.tree is None:
+            return {}
+        schemas = {name: self._narrow(relation, naming)[1] for name, relation in relations.items()}
+        try:
+            return needed_rows(naming.tree, schemas, constants, naming.scopes)
+        except duckdb.Error:
+            # A constant without a value: the query itself will say so, if it ever comes to need it.
+            constants.end(commit=False)
+            return {}
 
 
-def _needed(
-    cursor: duckdb.DuckDBPyConnection, naming: Naming, relations: Mapping[str, Relation]
-) -> dict[str, Predicate | None]:
-    """Which rows of each relation can matter; nothing is known of names that rows may keep in a map."""
+def _connected(threads: int | None, memory_limit: str | None) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(":memory:")
+    connection.execute("SET GLOBAL TimeZone = 'UTC'")
+    # What is worth keeping of our files is in our own cache.
+    connection.execute("SET enable_external_file_cache = false")
+    # Variables of this program are nobody's tables.
+    connection.execute("SET python_enable_replacements = false")
+    spilled = Path(tempfile.gettempdir()) / f"windrow-{uuid4().hex}"
+    connection.execute("SET temp_directory = ?", [str(spilled)])
+    for name, value in (("threads", threads), ("memory_limit", memory_limit)):
+        if value is not None:
+            try:
+                connection.execute(f"SET {name} = ?", [value])
+            except duckdb.Error as error:
+                problem = f"{name}: DuckDB does not take {value!r}; give threads as a number and memory as '4GB'"
+                raise ConfigError(problem) from error
+    return connection
+
+
+def _frames(asked: Asked, naming: Naming, relations: Mapping[str, Relation]) -> dict[str, Any]:
+    taken = {name.lower() for name in (*relations, *asked.frames)}
+    found = asked.find([name for name in naming.tables if name.lower() not in taken])
+    return {**asked.frames, **as_tables(found, relations)}
+
+
+def _words(naming: Naming, views: Views) -> set[str]:
+    """Names that a view could stand in for: all of them, where it is not known what a query names."""
     if naming.tree is None:
-        return {}
-
-    def constant(expression: Any) -> Any:
-        return cursor.execute(f"SELECT {expression.sql('duckdb')}").fetchall()[0][0]
-
-    schemas = {name: relation.plain_columns for name, relation in relations.items()}
-    try:
-        return needed_rows(naming.tree, schemas, constant)
-    except duckdb.Error:
-        # A constant without a value: the query itself will say so, if it ever comes to need it.
-        cursor.rollback()
-        cursor.begin()
-        return {}
+        return {name.lower() for name in views.names}
+    return {name.lower() for name in naming.tables}
 
 
-def _refusal(error: duckdb.Error, tables: Mapping[str, object]) -> NotFound | InvalidInput:
-    if isinstance(error, duckdb.CatalogException):
-        known = ", ".join(tables) or "none yet"
-        return NotFound(f"the query names what is not there: {error} Tables of the lake: {known}")
-    return InvalidInput(f"the query failed: {error}")
+def _refused(error: duckdb.Error, asked: Asked, relations: Mapping[str, Relation]) -> Exception:
+    tables = [*asked.tables, *asked.frames]
+    columns = [name for relation in relations.values() for name in (*relation.columns.names, *relation.extra_names)]
+    return refusal(error, tables, list(dict.fromkeys(columns)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import unquote
 
-from windrow.engines.duckdb import Relation
+from windrow.engines.relations import Relation
 from windrow.errors import Damaged, Incompatible, NotFound
 from windrow.scan.files import open_sidecars
 from windrow.scan.foreign import ForeignFiles

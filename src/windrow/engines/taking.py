@@ -5,17 +5,47 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Generic, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
 
 import duckdb
 import pyarrow as pa
 
-__all__ = ["Collecting", "Run", "Streaming", "Taking"]
+from windrow.errors import InvalidInput
+
+__all__ = ["Collecting", "Run", "Statement", "Streaming", "Taking"]
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 _BATCH_ROWS = 64 * 1024
+_MOST_ROWS = 1_000_000
+"""Of one batch of a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A query that is ready to run."""
+
+    connection: duckdb.DuckDBPyConnection
+    query: str
+    parameters: Any
+    is_select: bool
+    """Whether it is known to be one SELECT and nothing else."""
+
+    def result(self) -> duckdb.DuckDBPyRelation:
+        """The result, of which nothing is worked out yet."""
+        result = self.connection.sql(self.query, params=self.parameters)
+        if result is None:
+            raise InvalidInput("the query is empty; write a select")
+        return result
+
+    def table(self, run: Run) -> pa.Table:
+        """All rows. One SELECT is run at once, where DuckDB can: a result that is asked for first is bound twice."""
+        submit = getattr(self.connection, "_submit", None) if self.is_select else None
+        if submit is None:
+            return run(self.result().to_arrow_table)
+        return run(lambda: submit(self.query, self.parameters, "arrow", _MOST_ROWS).arrow_table())
 
 
 class Run(Protocol):
@@ -31,7 +61,7 @@ class Taking(Protocol[T_co]):
     begun: bool
     """Whether somebody has got rows, so that the query cannot be run again unnoticed."""
 
-    def __call__(self, result: duckdb.DuckDBPyRelation, run: Run) -> T_co:
+    def __call__(self, statement: Statement, run: Run) -> T_co:
         """Take the rows, and return what became of them; DuckDB's own part of it is done by `run`."""
 
 
@@ -40,10 +70,11 @@ class Collecting:
 
     begun = False
 
-    def __call__(self, result: duckdb.DuckDBPyRelation, run: Run) -> pa.Table:
+    def __call__(self, statement: Statement, run: Run) -> pa.Table:
         """Return the rows."""
-        table = run(result.to_arrow_table)
-        return table.rename_columns(_apart(table.column_names))
+        table = statement.table(run)
+        names = table.column_names
+        return table if len(set(names)) == len(names) else table.rename_columns(_apart(names))
 
 
 class Streaming(Generic[T]):
@@ -53,8 +84,9 @@ class Streaming(Generic[T]):
         self._into = into
         self.begun = False
 
-    def __call__(self, result: duckdb.DuckDBPyRelation, run: Run) -> T:
+    def __call__(self, statement: Statement, run: Run) -> T:
         """Hand the rows over."""
+        result = statement.result()
 
         def batch() -> pa.RecordBatch | None:
             with _errors_named():

@@ -63,6 +63,10 @@ class Catalog:
         hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names) or 'none yet'}"
         raise NotFound(f"there is no table {name!r}; {hint}")
 
+    def mark(self) -> int | None:
+        """Return a number that differs once anything changed; None where only a look at the rows can tell."""
+        return self.database.mark()
+
     def tables(self) -> list[TableRecord]:
         """Return all tables, by name."""
         with self.database.reading() as connection:

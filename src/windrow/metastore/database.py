@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -36,6 +38,8 @@ class Database:
         self.url = _parsed(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self._clock = clock
+        self._watching = threading.Lock()
+        self._watch: sqlite3.Connection | None = None
         self.engine = _sqlite_engine(self.url, create=create) if self.is_sqlite else _postgres_engine(self.url)
         try:
             self._make_ours(create=create)
@@ -51,6 +55,27 @@ class Database:
     def close(self) -> None:
         """Give all connections back."""
         self.engine.dispose()
+        with self._watching:
+            if self._watch is not None:
+                self._watch.close()
+            self._watch = None
+
+    def mark(self) -> int | None:
+        """A number that differs once anybody has changed anything; None where only a look at the rows can tell.
+
+        SQLite counts the commits of others than the connection that asks, and this one never writes.
+        """
+        if not self.is_sqlite:
+            return None
+        with self._watching:
+            if self._watch is None:
+                path = Path(self.url.database or "").absolute()
+                self._watch = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, check_same_thread=False)
+            try:
+                mark: int = self._watch.execute("PRAGMA data_version").fetchone()[0]
+            except sqlite3.Error:
+                return None
+            return mark
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:

@@ -46,6 +46,9 @@ class Metastore(Protocol):
     def tables(self) -> list[TableRecord]:
         """Return all tables, by name."""
 
+    def mark(self) -> int | None:
+        """Return a number that differs once anything changed; None where only a look at the rows can tell."""
+
     def change_settings(self, table_id: str, settings: TableSettings) -> TableRecord:
         """Replace the settings of a table; splits that exist keep what they were written with."""
 

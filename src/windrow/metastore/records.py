@@ -351,12 +351,17 @@ def window_of(kind: int, start: int, duration: int) -> Window | None:
     return Window(start, duration, kind == WindowKind.OVERFLOW)
 
 
+@lru_cache(maxsize=256)
+def _settings(text: str) -> TableSettings:
+    return TableSettings.from_json(text)
+
+
 def table_of(row: Any) -> TableRecord:
     """Return the record of a row of `schema.tables`."""
     return TableRecord(
         table_id=row.table_id,
         name=row.name,
-        settings=TableSettings.from_json(row.settings),
+        settings=_settings(row.settings),
         created_at=row.created_at,
         version=row.version,
         oldest_version=row.oldest_version,

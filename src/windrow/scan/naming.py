@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sqlglot import exp, parse
 from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from windrow.model.predicate import Predicate
 
-__all__ = ["Naming", "Question"]
+__all__ = ["Naming", "Question", "scopes_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,10 @@ class Naming:
     """Names in place of tables that are paths or addresses of Parquet files."""
     tree: exp.Expr | None = None
     """The query, parsed, if it can be."""
+    scopes: Sequence[Scope] | None = None
+    """The SELECTs of the query, from the inside out; None where they cannot be told apart."""
+    tables: tuple[str, ...] = ()
+    """Names in place of tables."""
 
     @classmethod
     def of(cls, query: str) -> Naming:
@@ -44,11 +50,20 @@ class Naming:
             return cls(None)
         tables = [table.name for table in tree.find_all(exp.Table) if not table.db]
         files = tuple(dict.fromkeys(name for name in tables if name.endswith(".parquet")))
-        return cls(None if any(map(_means_more, tree.walk())) or _means_rows(tree) else _names(tree), files, tree)
+        words = None if any(map(_means_more, tree.walk())) or _means_rows(tree) else _names(tree)
+        return cls(words, files, tree, scopes_of(tree), tuple(dict.fromkeys(tables)))
 
     def means(self, name: str) -> bool:
         """Whether a column of this name can be meant."""
         return self.words is None or name.lower() in self.words
+
+
+def scopes_of(tree: exp.Expr) -> Sequence[Scope] | None:
+    """The SELECTs of a query, from the inside out; None where they cannot be told apart."""
+    try:
+        return traverse_scope(tree) if isinstance(tree, exp.Query) else []
+    except (SqlglotError, RecursionError):
+        return None
 
 
 def _names(tree: Any) -> frozenset[str]:

@@ -36,9 +36,11 @@ class PlainFiles:
 
 def plain_files(virtual: VirtualFile, *, wanted: bool | None) -> tuple[list[str], PlainFiles] | None:
     """The paths of the files of a virtual file, if they can be read in its place, and if that is better or wanted."""
+    if wanted is False or not virtual.is_plain or not (wanted or virtual.is_whole):
+        return None
     files = [virtual.files[number] for number in sorted({segment.file for segment in virtual.segments})]
     paths = [str(file.store.path(file.key)) for file in files if isinstance(file.store, LocalStore)]
-    if wanted is False or not virtual.is_plain or len(paths) < len(files) or _PATTERN & set("".join(paths)):
+    if len(paths) < len(files) or _PATTERN & set("".join(paths)):
         return None
     is_large = sum(file.identity.size for file in files) >= _LARGE * len(files)
     return (paths, PlainFiles(files)) if wanted or (virtual.is_whole and is_large) else None

@@ -13,8 +13,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from itertools import groupby
 from types import TracebackType
 from typing import NamedTuple, Protocol, Self
+
+import numpy as np
 
 from windrow.cache import Cache, CacheKey, CacheKind, LayeredCache, MemoryCache
 from windrow.errors import WindrowError
@@ -34,6 +37,8 @@ _LEAST_REQUEST = 2**20
 _REQUESTS_IN_FLIGHT = 16
 """Where little may be in flight, requests are so small that about so many are."""
 _MOST_OPEN = 256
+_READ_AT_ONCE = 4 * 2**20
+"""No more than this is read of files on this machine before anybody asks."""
 
 
 class _Source(Protocol):
@@ -60,7 +65,11 @@ class VirtualReader:
             _LocalFile(file, file.store, pool) if isinstance(file.store, LocalStore) else remote.source(number)
             for number, file in enumerate(virtual.files)
         ]
-        placed = [(each.address, each.length, sources[each.file], each.offset) for each in virtual.segments]
+        spans = _spans(virtual, sources)
+        placed = [
+            (each.address, each.length, spans.get(number) or sources[each.file], each.offset)
+            for number, each in enumerate(virtual.segments)
+        ]
         placed += [(address, len(data), _Held(data), 0) for address, data in virtual.memory if data]
         placed.sort(key=lambda item: item[0])
         self._starts = [address for address, _, _, _ in placed]
@@ -120,6 +129,58 @@ class _Held:
 
     def finish(self) -> None:
         pass
+
+
+class _Span:
+    """Bytes of a file that are in memory, from an offset on."""
+
+    def __init__(self, start: int, data: bytes, rest: _Source) -> None:
+        self._start = start
+        self._data = data
+        self._rest = rest
+
+    def read_at(self, offset: int, length: int) -> bytes:
+        first = offset - self._start
+        if first < 0 or first + length > len(self._data):
+            return self._rest.read_at(offset, length)
+        return self._data[first : first + length]
+
+    def finish(self) -> None:
+        pass
+
+
+def _spans(virtual: VirtualFile, sources: Sequence[_Source]) -> dict[int, _Source]:
+    """What little a plan needs of files on this machine, read at once, by the number of its segment.
+
+    An engine asks for it in many small reads; each of these costs more than all that there is to read in a file.
+    """
+    files, segments = virtual.files, virtual.segments
+    if not len(virtual.chunks) or not all(isinstance(each.store, LocalStore) and not each.is_mutable for each in files):
+        return {}
+    addresses, lengths = virtual.chunks[:, 0], virtual.chunks[:, 1]
+    starts = np.array([segment.address for segment in segments], np.int64)
+    owners = np.searchsorted(starts, addresses, "right") - 1
+    first = np.full(len(segments), np.iinfo(np.int64).max)
+    last = np.zeros(len(segments), np.int64)
+    np.minimum.at(first, owners, addresses)
+    np.maximum.at(last, owners, addresses + lengths)
+    used = np.flatnonzero(last)
+    if int((last - first)[used].sum()) > _READ_AT_ONCE:
+        return {}
+    offsets = first - starts + np.array([segment.offset for segment in segments], np.int64)
+    places = [(number, int(offsets[number]), int(last[number] - first[number])) for number in used.tolist()]
+    found: dict[int, _Source] = {}
+    for store, some in groupby(places, key=lambda place: files[segments[place[0]].file].store):
+        asked = list(some)
+        wanted = [
+            (files[segments[number].file].key, files[segments[number].file].identity.size, ByteRange(start, length))
+            for number, start, length in asked
+        ]
+        read = store.read_each(wanted) if isinstance(store, LocalStore) else []
+        for (number, start, _), data in zip(asked, read, strict=True):
+            if data is not None:
+                found[number] = _Span(start, data, sources[segments[number].file])
+    return found
 
 
 class _OpenFiles:

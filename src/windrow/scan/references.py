@@ -7,18 +7,19 @@ than once needs the rows of any of its places. Where it is not certain, nothing 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
-from sqlglot.optimizer.scope import Scope, traverse_scope
+from sqlglot.optimizer.scope import Scope
 
 from windrow.model.predicate import And, Predicate, matches, negation_normal_form
 from windrow.scan.conditions import all_of, any_of, each_test, said_by
 from windrow.scan.literals import fitted
+from windrow.scan.naming import scopes_of
 
 __all__ = ["Constant", "needed_rows"]
 
@@ -35,18 +36,23 @@ _ON_COUNTS_FOR_RIGHT = {("LEFT", ""), ("LEFT", "OUTER"), ("", "SEMI"), ("", "ANT
 
 
 def needed_rows(
-    query: str | exp.Expr, tables: Mapping[str, pa.Schema], constant: Constant
+    query: str | exp.Expr,
+    tables: Mapping[str, pa.Schema],
+    constant: Constant,
+    scopes: Sequence[Scope] | None = None,
 ) -> dict[str, Predicate | None]:
     """Return for each of the tables that a query names what its rows must fulfil to matter; None is: nothing.
 
-    The query may be parsed already. Names are compared without case, as DuckDB does. A query that cannot be understood
-    needs all rows.
+    The query may be parsed already, and its `scopes` known. Names are compared without case, as DuckDB does. A query
+    that cannot be understood needs all rows.
     """
     known = {name.lower(): name for name in tables}
     try:
         parsed = parse_one(query, read="duckdb") if isinstance(query, str) else query
-        scopes = traverse_scope(parsed) if isinstance(parsed, exp.Query) else []
     except (SqlglotError, RecursionError):
+        return dict.fromkeys(tables)
+    scopes = scopes_of(parsed) if scopes is None else scopes
+    if scopes is None:
         return dict.fromkeys(tables)
     gathering = _Gathering(known, tables, constant)
     gathering.walk(scopes)
@@ -75,7 +81,7 @@ class _Gathering:
         self.queries: set[int] = set()
         """Names that stand for queries of WITH, not for tables."""
 
-    def walk(self, scopes: list[Scope]) -> None:
+    def walk(self, scopes: Sequence[Scope]) -> None:
         """Gather from all scopes, which are ordered from the inside out."""
         for scope in reversed(scopes):
             demand = any_of(self._demands.get(id(scope), [None]))

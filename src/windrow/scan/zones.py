@@ -41,6 +41,8 @@ __all__ = ["Zones"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LARGEST = 2**63 - 1
+_ENOUGH, _WORTH = 1000, 20
+"""After so many splits, regular expressions are asked only if they leave out more than every twentieth."""
 _TYPES = {ValueKind.STRING: TEXT, ValueKind.I64: SIGNED, ValueKind.F64: FLOAT}
 _NOTHING: dict[str, Any] = {"object": b"", "int64": 0, "float64": 0.0}
 
@@ -64,6 +66,8 @@ class Zones:
         self._splits = splits
         self._rows = np.array([split.row_count for split in splits], np.int64)
         self._columns: dict[tuple[str, bool], _Column] = {}
+        self._answers: dict[str, tuple[int, int]] = {}
+        """Of how many splits the regular expressions of a column were asked, and how many of these they left out."""
 
     def prune(self, predicate: Predicate, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """Those of the places whose split may hold a row that matches."""
@@ -101,12 +105,16 @@ class Zones:
         column = self._column(name)
         if len(column.regexes) == 1 and column.regexes[0] is None:
             return _all(places)
+        asked, left_out = self._answers.get(name, (0, 0))
+        if asked > _ENOUGH and left_out * _WORTH < asked:
+            return _all(places)
         codes = column.codes[places]
         fits = np.ones(len(column.regexes), bool)
         for code in np.unique(codes).tolist():
             regex = column.regexes[code]
             fits[code] = regex is None or any(fits_regex(regex, value) for value in values)
         fitting: Mask = fits[codes]
+        self._answers[name] = asked + len(places), left_out + int((~fitting).sum())
         return fitting
 
 
