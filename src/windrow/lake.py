@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -9,11 +10,14 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
+import pyarrow as pa
+
 from windrow.cache import Cache, CacheSettings, MemoryCache, default_cache
 from windrow.context import Context
 from windrow.engines.answer import Answer
 from windrow.engines.constants import Parameters
 from windrow.engines.duckdb import Asked, DuckDBEngine
+from windrow.engines.explanation import Explanation
 from windrow.engines.foreign import foreign_relation
 from windrow.engines.frames import as_tables, named_frames
 from windrow.engines.relations import Relation
@@ -25,11 +29,10 @@ from windrow.model.settings import TableSettings
 from windrow.scan.context import ReadContext, ScanContext
 from windrow.scan.files import weight_of
 from windrow.scan.foreign import ForeignFiles
+from windrow.scan.plan import ScanPlan
 from windrow.table import Table
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from windrow.upkeep.rebuild import Rebuilt
 
 __all__ = ["Lake", "connect"]
@@ -37,6 +40,7 @@ __all__ = ["Lake", "connect"]
 T = TypeVar("T")
 
 DEFAULT_CACHE = CacheSettings()
+_EXPLAIN = re.compile(r"\s*explain\s+(analyze\s+)?(?=select|with|from|\()", re.IGNORECASE)
 
 
 class _Known(NamedTuple):
@@ -131,6 +135,11 @@ class Lake:
         >>> lake.sql("select * from metrics, 's3://bucket/raw/*.parquet' as raw where ...")  # doctest: +SKIP
         >>> lake.sql("select * from metrics join hosts using (host) where env = ?", ["prod"])  # doctest: +SKIP
         """
+        if _EXPLAIN.match(query):
+            said = self.explain(query, params=params)
+            # The columns are those of DuckDB's own EXPLAIN.
+            keys = ["windrow", "physical_plan"]
+            return Answer(pa.table({"explain_key": keys, "explain_value": [said.funnel, said.plan]}))
         caller = sys._getframe(1)  # noqa: SLF001 (variables are found where the query was written)
         return self._known(lambda: self._started().answer(self._asked(query, params, tables, caller)))
 
@@ -152,6 +161,22 @@ class Lake:
         """
         caller = sys._getframe(1)  # noqa: SLF001 (variables are found where the query was written)
         return self._known(lambda: self._started().stream(self._asked(query, params, tables, caller), into))
+
+    def explain(self, query: str, *, analyze: bool = False, params: Parameters = None) -> Explanation:
+        """Say what a query reads of each table, and why: windows, splits, row groups, granules, bytes.
+
+        With `analyze` the query is run, and what it read is said too. The result prints as text, and has `to_dict` and
+        `svg`. A query that begins with EXPLAIN, or EXPLAIN ANALYZE, is answered with the same text.
+        """
+        caller = sys._getframe(1)  # noqa: SLF001 (variables are found where the query was written)
+        asked = _EXPLAIN.match(query)
+        text, analyze = (query[asked.end() :], analyze or bool(asked[1])) if asked else (query, analyze)
+        return self._known(lambda: self._started().explain(self._asked(text, params, None, caller), analyze=analyze))
+
+    def plan(self, query: str, params: Parameters = None) -> dict[str, ScanPlan]:
+        """Return what a query would read of each table and file that it names."""
+        caller = sys._getframe(1)  # noqa: SLF001 (variables are found where the query was written)
+        return self._known(lambda: self._started().plans(self._asked(query, params, None, caller)))
 
     def _known(self, ask: Callable[[], T]) -> T:
         """Ask; once more if a table is not found, and others are there than were known."""

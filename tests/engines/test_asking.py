@@ -42,9 +42,9 @@ def planned(lake, monkeypatch):
 
     seen, bind = [], Views.bind
 
-    def watched(self, stack, name, relation, plan):
+    def watched(self, stack, name, relation, plan, needed=None):
         seen.append(plan.rows)
-        return bind(self, stack, name, relation, plan)
+        return bind(self, stack, name, relation, plan, needed)
 
     monkeypatch.setattr(Views, "bind", watched)
     return seen

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -14,12 +15,16 @@ from uuid import uuid4
 
 import duckdb
 import pyarrow as pa
+from sqlglot import exp
 
 from windrow.engines.answer import Answer
 from windrow.engines.constants import Constants, Parameters
+from windrow.engines.explaining import Explaining, Planning
+from windrow.engines.explanation import Explanation
 from windrow.engines.filesystem import VirtualFileSystem
 from windrow.engines.frames import as_tables
 from windrow.engines.interrupting import Worker
+from windrow.engines.metadata import metadata_answer
 from windrow.engines.refusals import refusal
 from windrow.engines.relations import Relation
 from windrow.engines.taking import Collecting, Statement, Streaming, Taking
@@ -28,6 +33,7 @@ from windrow.errors import ConfigError, NotFound, Replaced, SnapshotExpired, Sto
 from windrow.model.predicate import Predicate
 from windrow.scan.context import ReadContext
 from windrow.scan.naming import Naming, Question
+from windrow.scan.plan import ScanPlan
 from windrow.scan.references import needed_rows
 from windrow.scan.templates import Templates
 
@@ -92,6 +98,14 @@ class DuckDBEngine:
         """Answer a query with batches, which `into` gets while they are worked out."""
         return self._ask(asked, Streaming(into))
 
+    def explain(self, asked: Asked, *, analyze: bool = False) -> Explanation:
+        """Say what a query would read, and why; with `analyze` it is run, and what it read is said too."""
+        return self._ask(asked, Explaining(analyze=analyze))
+
+    def plans(self, asked: Asked) -> dict[str, ScanPlan]:
+        """What would be read for each name of a query."""
+        return self._ask(asked, Planning())
+
     def close(self) -> None:
         """Close the connection."""
         self._worker.close()
@@ -129,25 +143,29 @@ class DuckDBEngine:
         raise AssertionError("unreachable")
 
     def _answer(self, asked: Asked, naming: Naming, relations: Mapping[str, Relation], take: Taking[T]) -> T:
+        began = time.perf_counter()
         with ExitStack() as stack:
             connection, views = self._connection, self._views
-            if not isinstance(take, Collecting):
+            if isinstance(take, Streaming):
                 # Rows that nobody comes to read go away with the cursor.
                 connection = stack.enter_context(self._connection.cursor())
                 views = Views(connection, self._files, self._context)
             views.drop(_words(naming, views) - {name.lower() for name in relations})
             constants, bound = Constants(connection, asked.parameters), list[Bound]()
             try:
-                needed = self._needed(constants, naming, relations)
-                for name, relation in relations.items():
+                known = None if take.explains else self._from_metadata(asked, naming, relations)
+                needed = {} if known is not None else self._needed(constants, naming, relations)
+                for name, relation in relations.items() if known is None else ():
                     narrow = self._narrow(relation, naming)[0]
-                    plan = relation.plan(Question(tuple(narrow.columns.names), needed.get(name)))
-                    bound.append(views.bind(stack, name, narrow, plan))
+                    planned = relation.explain if take.explains and relation.explain else relation.plan
+                    plan = planned(Question(tuple(narrow.columns.names), needed.get(name)))
+                    bound.append(views.bind(stack, name, narrow, plan, needed.get(name)))
                 for name, frame in _frames(asked, naming, relations).items():
                     connection.register(name, frame)
                     stack.callback(connection.unregister, name)
                 is_select = naming.tree is not None and ";" not in asked.query
-                statement = Statement(connection, asked.query, asked.parameters, is_select)
+                planning = time.perf_counter() - began
+                statement = Statement(connection, asked.query, asked.parameters, is_select, bound, planning, known)
                 taken = take(statement, lambda work: self._worker.run(connection, work))
                 constants.end(commit=True)
             except duckdb.Error as error:
@@ -162,6 +180,15 @@ class DuckDBEngine:
                 for reader in each.readers:
                     reader.finish()
             return taken
+
+    def _from_metadata(self, asked: Asked, naming: Naming, relations: Mapping[str, Relation]) -> pa.Table | None:
+        """The answer, if it is one row of counts and bounds of which metadata is certain."""
+        if asked.parameters or not _counts_only(naming.tree) or not any(each.answer for each in relations.values()):
+            return None
+        narrow = {name: self._narrow(relation, naming)[0] for name, relation in relations.items()}
+        with self._connection.cursor() as cursor:
+            cursor.begin()
+            return metadata_answer(cursor, asked.query, naming, narrow)
 
     def _give_up(self, constants: Constants, views: Views) -> None:
         if constants.is_open:
@@ -211,6 +238,12 @@ def _connected(threads: int | None, memory_limit: str | None) -> duckdb.DuckDBPy
                 problem = f"{name}: DuckDB does not take {value!r}; give threads as a number and memory as '4GB'"
                 raise ConfigError(problem) from error
     return connection
+
+
+def _counts_only(tree: exp.Expr | None) -> bool:
+    """Whether a query asks for nothing but counts, minima and maxima, which metadata may have."""
+    kinds = (exp.Count, exp.Min, exp.Max)
+    return isinstance(tree, exp.Select) and all(isinstance(each.unalias(), kinds) for each in tree.expressions)
 
 
 def _frames(asked: Asked, naming: Naming, relations: Mapping[str, Relation]) -> dict[str, Any]:

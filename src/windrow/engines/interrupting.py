@@ -36,6 +36,9 @@ class Worker:
             self._pool = ThreadPoolExecutor(1, thread_name_prefix="windrow-duckdb")
         future = self._pool.submit(work)
         try:
+            # Where a library such as Polars has taken over the handling of Ctrl-C, it ends no wait by itself.
+            while not future.done():
+                wait_for([future], _PATIENCE)
             return future.result()
         except KeyboardInterrupt:
             _stop(cursor, future)

@@ -11,6 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import duckdb
 import pyarrow as pa
 
+from windrow.engines.views import Bound
 from windrow.errors import InvalidInput
 
 __all__ = ["Collecting", "Run", "Statement", "Streaming", "Taking"]
@@ -32,9 +33,17 @@ class Statement:
     parameters: Any
     is_select: bool
     """Whether it is known to be one SELECT and nothing else."""
+    bound: Sequence[Bound] = ()
+    """What its names stand for, and what is read for them."""
+    planning: float = 0.0
+    """Seconds that went by before it could run."""
+    known: pa.Table | None = None
+    """The answer, where metadata has it."""
 
     def result(self) -> duckdb.DuckDBPyRelation:
         """The result, of which nothing is worked out yet."""
+        if self.known is not None:
+            return self.connection.from_arrow(self.known)
         result = self.connection.sql(self.query, params=self.parameters)
         if result is None:
             raise InvalidInput("the query is empty; write a select")
@@ -42,6 +51,8 @@ class Statement:
 
     def table(self, run: Run) -> pa.Table:
         """All rows. One SELECT is run at once, where DuckDB can: a result that is asked for first is bound twice."""
+        if self.known is not None:
+            return self.known
         submit = getattr(self.connection, "_submit", None) if self.is_select else None
         if submit is None:
             return run(self.result().to_arrow_table)
@@ -60,6 +71,8 @@ class Taking(Protocol[T_co]):
 
     begun: bool
     """Whether somebody has got rows, so that the query cannot be run again unnoticed."""
+    explains: bool
+    """Whether plans should count how much there was to begin with."""
 
     def __call__(self, statement: Statement, run: Run) -> T_co:
         """Take the rows, and return what became of them; DuckDB's own part of it is done by `run`."""
@@ -69,6 +82,7 @@ class Collecting:
     """All rows, as one Arrow table."""
 
     begun = False
+    explains = False
 
     def __call__(self, statement: Statement, run: Run) -> pa.Table:
         """Return the rows."""
@@ -79,6 +93,8 @@ class Collecting:
 
 class Streaming(Generic[T]):
     """Batches, handed over while the query runs; what takes them is called when the first one is there."""
+
+    explains = False
 
     def __init__(self, into: Callable[[pa.RecordBatchReader], T]) -> None:
         self._into = into

@@ -17,6 +17,7 @@ import duckdb
 
 from windrow.engines.filesystem import VirtualFileSystem
 from windrow.engines.relations import Relation, rows_sql
+from windrow.model.predicate import Predicate
 from windrow.scan.context import ReadContext
 from windrow.scan.plain import PlainFiles, plain_files
 from windrow.scan.plan import ScanPlan
@@ -38,6 +39,8 @@ class Bound:
     relation: Relation
     plan: ScanPlan
     readers: Sequence[VirtualReader | PlainFiles]
+    needed: Predicate | None = None
+    """What is known of the rows that matter."""
 
 
 class Views:
@@ -52,12 +55,14 @@ class Views:
         self._places: dict[str, int] = {}
         self._texts: OrderedDict[tuple[Any, ...], tuple[Any, str]] = OrderedDict()
 
-    def bind(self, stack: ExitStack, name: str, relation: Relation, plan: ScanPlan) -> Bound:
+    def bind(
+        self, stack: ExitStack, name: str, relation: Relation, plan: ScanPlan, needed: Predicate | None = None
+    ) -> Bound:
         """Make sure of the view of a name; its virtual files are served until the stack is closed."""
         place = self._places.setdefault(name, len(self._places))
         served = [self._serve(stack, f"{self._number}-{place}-{n}", each) for n, each in enumerate(plan.virtual)]
         self._define(name, self._text(relation, plan.virtual, [path for paths, _ in served for path in paths]))
-        return Bound(name, relation, plan, [reader for _, reader in served])
+        return Bound(name, relation, plan, [reader for _, reader in served], needed)
 
     def drop(self, names: Collection[str]) -> None:
         """Forget views that would stand in for something else of their name, and those beyond the most."""

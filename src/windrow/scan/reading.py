@@ -29,7 +29,7 @@ from windrow.storage import ByteRange, LocalStore, coalesce
 from windrow.storage.local import OpenedFile
 from windrow.storage.ranges import check_identity
 
-__all__ = ["VirtualReader"]
+__all__ = ["ReadCounts", "VirtualReader"]
 
 _LARGEST_REQUEST = 16 * 2**20
 """Larger requests gain nothing, and a smaller one is soon repeated when it fails."""
@@ -49,6 +49,16 @@ class _Source(Protocol):
 
     def finish(self) -> None:
         """Refuse a file that is no longer the one that was planned with."""
+
+
+class ReadCounts(NamedTuple):
+    """What was read of a virtual file."""
+
+    reads: int
+    bytes: int
+    requests: int
+    """Files that were opened, and requests to stores."""
+    cache_hits: int
 
 
 class VirtualReader:
@@ -76,9 +86,21 @@ class VirtualReader:
         self._placed = placed
         self._sources = sources
         self._remote = remote
+        self._pool = pool
+        self._spans = len(spans)
+        self._lengths: list[int] = []
+
+    @property
+    def counts(self) -> ReadCounts:
+        """What was read so far."""
+        hits = len(self._remote.used) - len(self._remote.fetched)
+        requests = self._spans + self._pool.count + len(self._remote.fetched)
+        return ReadCounts(len(self._lengths), sum(self._lengths), requests, max(hits, 0))
 
     def read_at(self, address: int, length: int) -> bytes:
         """Bytes at an address; zeros where nothing is."""
+        # An append is one step, whichever threads read at once.
+        self._lengths.append(length)
         try:
             return self._read(address, length)
         except WindrowError as error:
@@ -188,6 +210,7 @@ class _OpenFiles:
 
     def __init__(self) -> None:
         self._opened: OrderedDict[str, OpenedFile] = OrderedDict()
+        self.count = 0
         self._lock = threading.Lock()
 
     def get(self, file: DataFile, store: LocalStore) -> OpenedFile:
@@ -196,6 +219,7 @@ class _OpenFiles:
         if opened is None:
             opened = store.open(file.key, expect=file.identity)
             with self._lock:
+                self.count += 1
                 self._opened[file.uri] = opened
                 while len(self._opened) > _MOST_OPEN:
                     self._opened.popitem(last=False)[1].check()
@@ -239,6 +263,9 @@ class _Remote:
         self._units = _units(virtual, _largest_request(context))
         self.seen: set[int] = set()
         """Files that a request has shown to be the ones that are meant."""
+        self.fetched: list[int] = []
+        self.used: list[int] = []
+        """Units that were asked for, and those of them, and others ahead, that had to be fetched."""
         near: MemoryCache[bytes] = MemoryCache(context.in_flight, name="in flight")
         self._cache: Cache[bytes] = near if context.cache is None else LayeredCache(near, context.cache)
         self._ahead = _Ahead(self._units, self.load, context)
@@ -256,12 +283,14 @@ class _Remote:
         def fetch(_: CacheKey) -> bytes:
             [data] = file.store.get_ranges(file.key, [ByteRange(unit.start, unit.length)], expect=file.identity)
             self.seen.add(unit.file)
+            self.fetched.append(unit.length)
             return data
 
         return self._cache.get(key, fetch)
 
     def use(self, place: int) -> bytes:
         """The bytes of a unit, for a reader; what is to come next is fetched meanwhile."""
+        self.used.append(place)
         fetched = self._ahead.used(place)
         return self.load(self._units[place]) if fetched is None else fetched
 

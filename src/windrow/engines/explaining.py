@@ -1,0 +1,83 @@
+"""Queries that are explained instead of answered, or planned and no more."""
+
+from __future__ import annotations
+
+import time
+
+from windrow.engines.explanation import Explanation, FunnelStep, Reads, TableFunnel
+from windrow.engines.taking import Run, Statement
+from windrow.engines.views import Bound
+from windrow.scan.plan import ScanPlan
+from windrow.scan.reading import VirtualReader
+from windrow.scan.spelling import spelled
+
+__all__ = ["Explaining", "Planning"]
+
+
+class Planning:
+    """The plans of a query."""
+
+    begun = False
+    explains = False
+
+    def __call__(self, statement: Statement, run: Run) -> dict[str, ScanPlan]:  # noqa: ARG002
+        """Return the plans; nothing is run."""
+        return {bound.name: bound.plan for bound in statement.bound}
+
+
+class Explaining:
+    """What a query reads and why, with DuckDB's own plan; with `analyze` it is run."""
+
+    begun = False
+    explains = True
+
+    def __init__(self, *, analyze: bool) -> None:
+        self._analyze = analyze
+
+    def __call__(self, statement: Statement, run: Run) -> Explanation:
+        """Return the explanation."""
+        rows = seconds = None
+        if self._analyze:
+            began = time.perf_counter()
+            rows = len(statement.table(run))
+            seconds = time.perf_counter() - began
+        # What DuckDB reads for its own explanation is not counted.
+        tables = tuple(_funnel(bound, was_run=self._analyze) for bound in statement.bound)
+        verb = "EXPLAIN ANALYZE" if self._analyze else "EXPLAIN"
+        asked = statement.connection.sql(f"{verb} {statement.query}", params=statement.parameters)
+        found = run(asked.fetchall)
+        return Explanation(
+            query=statement.query,
+            tables=tables,
+            planning_ms=statement.planning * 1000,
+            plan="\n".join(str(row[-1]) for row in found),
+            rows=rows,
+            running_ms=None if seconds is None else seconds * 1000,
+        )
+
+
+def _funnel(bound: Bound, *, was_run: bool) -> TableFunnel:
+    plan, needed = bound.plan, bound.needed
+    return TableFunnel(
+        name=bound.name,
+        columns=tuple(bound.relation.columns.names),
+        why=(
+            "read whole: no condition of the query can be asked of metadata"
+            if needed is None
+            else f"what is left may hold rows that meet {spelled(needed)}"
+        ),
+        steps=tuple(FunnelStep(step.step, step.units, step.asked, step.kept) for step in plan.steps),
+        files=sum(len({segment.file for segment in each.segments}) for each in plan.virtual),
+        rows=plan.rows,
+        bytes=plan.bytes,
+        from_metadata=plan.rows == 0,
+        read=_reads(bound) if was_run else None,
+    )
+
+
+def _reads(bound: Bound) -> Reads | None:
+    """What was read; None where DuckDB read the files by itself."""
+    counts = [reader.counts for reader in bound.readers if isinstance(reader, VirtualReader)]
+    if len(counts) < len(bound.readers):
+        return None
+    return Reads(*(sum(each[place] for each in counts) for place in range(4)))

@@ -1,0 +1,111 @@
+"""Explanations: how much there was, what each step left, why the rest is read, and what was read."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pytest
+
+import windrow
+from windrow.cache import CacheSettings
+from windrow.errors import InvalidInput, NotFound
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+SELECTIVE = "select max(n) as n from metrics where host = 'h0' and timestamp >= timestamp '2026-01-01 01:45:00'"
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("explaining")
+    with windrow.connect(folder / "lake", cache=CacheSettings(folder=folder)) as opened:
+        table = opened.create_table("metrics", sort="host|timestamp/V2", window="15m", mirror=False)
+        for number in range(8):
+            times = [START + timedelta(minutes=15 * number, seconds=n) for n in range(10)]
+            columns = {
+                "host": [f"h{n % 2}" for n in range(10)],
+                "timestamp": pa.array(times, pa.timestamp("us", "UTC")),
+                "n": range(10 * number, 10 * number + 10),
+            }
+            table.ingest(pa.table(columns))
+        yield opened
+
+
+def test_the_funnel_counts_what_there_was_and_what_is_left(lake):
+    (table,) = lake.explain(SELECTIVE).tables
+    steps = {step.step: (step.kept, step.asked, step.units) for step in table.steps}
+    assert steps["time range"] == (1, 8, "windows")
+    assert steps["zone maps"] == (1, 8, "splits")
+    assert steps["statistics and nulls"] == (1, 1, "row groups")
+    assert (table.name, table.files, table.rows, table.read) == ("metrics", 1, 10, None)
+    assert set(table.columns) == {"host", "timestamp", "n"}
+    assert table.why.startswith("what is left may hold rows that meet")
+    assert "'h0'" in table.why
+
+
+def test_without_a_condition_that_metadata_can_answer_all_is_read(lake):
+    (table,) = lake.explain("select count(*) from metrics where n % 2 = 0").tables
+    assert (table.files, table.rows) == (8, 80)
+    assert table.why.startswith("read whole")
+
+
+def test_nothing_is_read_where_metadata_leaves_nothing(lake):
+    (table,) = lake.explain("select * from metrics where host = 'nobody'").tables
+    assert (table.from_metadata, table.rows, table.bytes) == (True, 0, 0)
+
+
+def test_a_query_is_run_only_when_that_is_asked(lake):
+    plain, run = lake.explain(SELECTIVE), lake.explain(SELECTIVE, analyze=True)
+    assert (plain.rows, plain.running_ms) == (None, None)
+    assert (run.rows, run.running_ms > 0, run.planning_ms > 0) == (1, True, True)
+    (table,) = run.tables
+    assert table.read.reads > 0
+    assert table.read.bytes >= table.bytes
+    assert table.read.requests == 1
+
+
+def test_every_table_has_a_funnel(lake):
+    said = lake.explain("select * from metrics a join (select host from metrics where n = 1) b using (host)")
+    assert [table.name for table in said.tables] == ["metrics"]
+    assert "Join" in said.plan
+
+
+def test_parameters_are_used(lake):
+    said = lake.explain("select n from metrics where timestamp < $upto", params={"upto": START + timedelta(minutes=15)})
+    assert said.tables[0].files == 1
+
+
+@pytest.mark.parametrize("verb", ["explain", "EXPLAIN ANALYZE", "Explain analyze"])
+def test_a_query_that_begins_with_explain_is_explained(lake, verb):
+    answer = lake.sql(f"{verb} {SELECTIVE}").to_dict()
+    assert [row["explain_key"] for row in answer] == ["windrow", "physical_plan"]
+    assert "1 of 8 splits" in answer[0]["explain_value"]
+    assert ("run in" in answer[0]["explain_value"]) == ("nalyze" in verb or "ANALYZE" in verb)
+    assert (lake.explain(f"{verb} {SELECTIVE}").rows == 1) == ("nalyze" in verb or "ANALYZE" in verb)
+
+
+def test_it_prints_and_gives_plain_values(lake):
+    said = lake.explain(SELECTIVE, analyze=True)
+    assert "1 of 8 windows" in str(said)
+    assert "cache hits" in str(said)
+    values = said.to_dict()
+    assert values["tables"][0]["steps"][1] == {"step": "zone maps", "units": "splits", "asked": 8, "kept": 1}
+
+
+def test_it_draws_itself(lake):
+    drawn = ET.fromstring(lake.explain("select 1 from metrics where host < '<&>'").svg())
+    assert drawn.tag.endswith("svg")
+    assert sum(each.tag.endswith("rect") for each in drawn.iter()) >= 6
+
+
+def test_what_cannot_be_answered_cannot_be_explained(lake):
+    with pytest.raises(NotFound, match="nowhere"):
+        lake.explain("select * from nowhere")
+    with pytest.raises(InvalidInput, match="'nothing'"):
+        lake.explain("select nothing from metrics")
+
+
+def test_plans_can_be_had_without_running(lake):
+    plans = lake.plan(SELECTIVE)
+    assert (list(plans), plans["metrics"].rows) == (["metrics"], 10)
