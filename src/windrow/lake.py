@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import pyarrow as pa
@@ -140,8 +140,8 @@ class Lake:
             # The columns are those of DuckDB's own EXPLAIN.
             keys = ["windrow", "physical_plan"]
             return Answer(pa.table({"explain_key": keys, "explain_value": [said.funnel, said.plan]}))
-        caller = sys._getframe(1)  # noqa: SLF001 (variables are found where the query was written)
-        return self._known(lambda: self._started().answer(self._asked(query, params, tables, caller)))
+        found = named_frames(query, sys._getframe(1))  # noqa: SLF001 (where the query was written)
+        return self._known(lambda: self._started().answer(self._asked(query, params, tables, found)))
 
     def stream(
         self,
@@ -159,8 +159,8 @@ class Lake:
 
         >>> lake.stream("select * from metrics", lambda batches: sum(len(each) for each in batches))  # doctest: +SKIP
         """
-        caller = sys._getframe(1)  # noqa: SLF001 (variables are found where the query was written)
-        return self._known(lambda: self._started().stream(self._asked(query, params, tables, caller), into))
+        found = named_frames(query, sys._getframe(1))  # noqa: SLF001 (where the query was written)
+        return self._known(lambda: self._started().stream(self._asked(query, params, tables, found), into))
 
     def explain(self, query: str, *, analyze: bool = False, params: Parameters = None) -> Explanation:
         """Say what a query reads of each table, and why: windows, splits, row groups, granules, bytes.
@@ -168,15 +168,15 @@ class Lake:
         With `analyze` the query is run, and what it read is said too. The result prints as text, and has `to_dict` and
         `svg`. A query that begins with EXPLAIN, or EXPLAIN ANALYZE, is answered with the same text.
         """
-        caller = sys._getframe(1)  # noqa: SLF001 (variables are found where the query was written)
+        found = named_frames(query, sys._getframe(1))  # noqa: SLF001 (where the query was written)
         asked = _EXPLAIN.match(query)
         text, analyze = (query[asked.end() :], analyze or bool(asked[1])) if asked else (query, analyze)
-        return self._known(lambda: self._started().explain(self._asked(text, params, None, caller), analyze=analyze))
+        return self._known(lambda: self._started().explain(self._asked(text, params, None, found), analyze=analyze))
 
     def plan(self, query: str, params: Parameters = None) -> dict[str, ScanPlan]:
         """Return what a query would read of each table and file that it names."""
-        caller = sys._getframe(1)  # noqa: SLF001 (variables are found where the query was written)
-        return self._known(lambda: self._started().plans(self._asked(query, params, None, caller)))
+        found = named_frames(query, sys._getframe(1))  # noqa: SLF001 (where the query was written)
+        return self._known(lambda: self._started().plans(self._asked(query, params, None, found)))
 
     def _known(self, ask: Callable[[], T]) -> T:
         """Ask; once more if a table is not found, and others are there than were known."""
@@ -187,10 +187,12 @@ class Lake:
                 raise
         return ask()
 
-    def _asked(self, query: str, params: Parameters, tables: Mapping[str, object] | None, caller: FrameType) -> Asked:
+    def _asked(
+        self, query: str, params: Parameters, tables: Mapping[str, object] | None, found: Mapping[str, Any]
+    ) -> Asked:
         named = {name: partial(self._tables.relation, name) for name in self._tables.names}
         frames = as_tables(tables or {}, named)
-        return Asked(query, named, self._foreign, params, frames, lambda names: named_frames(names, caller))
+        return Asked(query, named, self._foreign, params, frames, found)
 
     def _started(self) -> DuckDBEngine:
         if self._engine is None:

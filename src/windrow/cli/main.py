@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from gc import collect
 from io import TextIOWrapper
 from typing import NoReturn
 
@@ -60,7 +61,10 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout.flush()
     except BrokenPipeError:
         silence_stdout()
-        return ExitCode.CLOSED_PIPE
+        code = ExitCode.CLOSED_PIPE
+    if code == ExitCode.CLOSED_PIPE:
+        # DuckDB complains at the end of the process of what the broken query has left behind.
+        collect()
     return code
 
 

@@ -6,7 +6,7 @@ import re
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,8 +60,8 @@ class Asked:
     parameters: Parameters = None
     frames: Mapping[str, Any] = field(default_factory=dict)
     """Data of the caller, by name, as DuckDB can read it."""
-    find: Callable[[Collection[str]], Mapping[str, Any]] = lambda _: {}
-    """Finds data for names that stand for nothing else."""
+    variables: Mapping[str, Any] = field(default_factory=dict)
+    """Data for names that stand for nothing else."""
 
 
 class DuckDBEngine:
@@ -152,6 +152,7 @@ class DuckDBEngine:
                 views = Views(connection, self._files, self._context)
             views.drop(_words(naming, views) - {name.lower() for name in relations})
             constants, bound = Constants(connection, asked.parameters), list[Bound]()
+            stack.callback(self._give_up, constants, views)
             try:
                 known = None if take.explains else self._from_metadata(asked, naming, relations)
                 needed = {} if known is not None else self._needed(constants, naming, relations)
@@ -173,9 +174,6 @@ class DuckDBEngine:
                 failures = (reader.failure for each in bound for reader in each.readers)
                 failure = next((found for found in failures if found is not None), None)
                 raise (failure or _refused(error, asked, relations)) from error
-            except BaseException:
-                self._give_up(constants, views)
-                raise
             for each in bound:
                 for reader in each.readers:
                     reader.finish()
@@ -248,7 +246,8 @@ def _counts_only(tree: exp.Expr | None) -> bool:
 
 def _frames(asked: Asked, naming: Naming, relations: Mapping[str, Relation]) -> dict[str, Any]:
     taken = {name.lower() for name in (*relations, *asked.frames)}
-    found = asked.find([name for name in naming.tables if name.lower() not in taken])
+    found = {name: asked.variables[name] for name in naming.tables if name in asked.variables}
+    found = {name: frame for name, frame in found.items() if name.lower() not in taken}
     return {**asked.frames, **as_tables(found, relations)}
 
 

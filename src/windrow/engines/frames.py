@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from types import FrameType
 from typing import Any
@@ -12,6 +13,7 @@ from windrow.errors import InvalidInput
 
 __all__ = ["as_tables", "named_frames"]
 
+_WORD = re.compile(r"[^\W\d]\w*")
 _LIBRARIES = ("pandas", "polars", "pyarrow")
 
 
@@ -24,12 +26,11 @@ def as_tables(frames: Mapping[str, object], taken: Collection[str]) -> dict[str,
     return {name: _readable(name, frame) for name, frame in frames.items()}
 
 
-def named_frames(names: Collection[str], frame: FrameType | None) -> dict[str, Any]:
-    """Variables of the caller that are data frames and have one of the names, as DuckDB would find them."""
-    if frame is None or not names:
-        return {}
-    seen = {**frame.f_globals, **frame.f_locals}
-    return {name: seen[name] for name in names if _is_frame(seen.get(name))}
+def named_frames(query: str, frame: FrameType) -> dict[str, Any]:
+    """Variables of the caller that are data frames and whose names are words of a query, as DuckDB would find them."""
+    near, far = frame.f_locals, frame.f_globals
+    seen = {name: near.get(name, far.get(name)) for name in set(_WORD.findall(query))}
+    return {name: value for name, value in seen.items() if _is_frame(value)}
 
 
 def _is_frame(value: object) -> bool:
