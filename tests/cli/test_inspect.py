@@ -60,6 +60,17 @@ def test_columns_have_types_and_field_ids(call, metrics):
     ]
 
 
+def test_labels_are_the_values_of_a_column(call, metrics):
+    assert [row["value"] for row in call("inspect", "labels", metrics, "host", "--json").json] == ["a", "b", "c"]
+    found = call("inspect", "labels", metrics, "host", "--where", "value > 3", "--json").json
+    assert [row["value"] for row in found] == ["a", "c"]
+    assert [row["value"] for row in call("inspect", "labels", metrics, "host", "--version", "1", "--json").json] == [
+        "a",
+        "b",
+    ]
+    assert call("inspect", "labels", metrics, "nope").code == 3
+
+
 def test_the_help_of_a_group_is_shown_when_no_command_is_given(call):
     answer = call("inspect")
     assert (answer.code, answer.out) == (2, "")

@@ -111,6 +111,21 @@ def columns(invocation: Invocation, table: str, version: int | None, limit: int 
 
 @inspect.command()
 @_table
+@click.argument("column")
+@click.option("--where", metavar="CONDITION", help="Of the rows that meet this condition alone.")
+@_version
+@_limit
+@pass_invocation
+def labels(
+    invocation: Invocation, table: str, column: str, where: str | None, version: int | None, limit: int | None
+) -> None:
+    """List the values of COLUMN in TABLE, a column of text, and whether metadata or the rows told of each."""
+    rows = _read(invocation, table, version, lambda views: views.labels(column, where))
+    _answer(invocation, rows[:limit], ["value", "known_by"])
+
+
+@inspect.command()
+@_table
 @_version
 @_limit
 @pass_invocation
