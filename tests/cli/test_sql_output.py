@@ -145,6 +145,13 @@ def test_a_file_that_cannot_be_written_is_refused(call, metrics):
     assert "missing/out.csv cannot be written" in answer.err
 
 
+def test_a_query_can_be_explained_instead(call, metrics):
+    query = "select sum(value) from metrics where host = 'a'"
+    assert "metrics" in call("sql", query, "--explain").out
+    [table] = call("sql", query, "--explain", "--json").json["tables"]
+    assert (table["name"], table["rows"] < 5) == ("metrics", True)
+
+
 def test_two_formats_at_once_are_refused(call, metrics):
     answer = call("sql", QUERY, "--json", "--format", "csv")
     assert answer.code == 2

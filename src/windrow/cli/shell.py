@@ -32,7 +32,7 @@ COMMANDS = {
     ".help": "say what can be typed",
     ".tables": "list the tables",
     ".schema": "show the columns of a table, or of all: .schema metrics",
-    ".explain": "say how a query would be answered: .explain select ...",
+    ".explain": "say what a query would read, and why: .explain select ...",
     ".timer": "show how long a query took, or not: .timer on|off",
     ".mode": "write answers as a table, CSV or JSON: .mode table|csv|json",
     ".quit": "leave; Ctrl-D does so too",

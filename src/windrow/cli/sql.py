@@ -30,7 +30,7 @@ __all__ = ["sql"]
     help="What to write.  [default: as the name of the output ends, else table]",
 )
 @click.option("-o", "--output", metavar="FILE", help="Write to this file instead of stdout.")
-@click.option("--explain", is_flag=True, help="Say how the query would be answered, and do not.")
+@click.option("--explain", is_flag=True, help="Say what the query would read, and why, and do not.")
 @pass_invocation
 def sql(invocation: Invocation, query: str | None, form: str | None, output: str | None, *, explain: bool) -> None:
     """Answer QUERY on DuckDB; - reads it from stdin. On a terminal, no QUERY at all starts a shell.

@@ -94,10 +94,10 @@ def _values(column: pa.Array) -> list[Any]:
         return list(column.cast(pa.string()).to_pylist())
 
 
-def explained(lake: Lake, query: str) -> tuple[list[dict[str, Any]], str]:
-    """Return how a query would be answered, for programs and for people."""
-    rows = lake.sql(f"explain {query}").to_dict()
-    return rows, "\n".join(str(row["explain_value"]).rstrip() for row in rows)
+def explained(lake: Lake, query: str) -> tuple[dict[str, Any], str]:
+    """Return what a query would read, and why, for programs and for people."""
+    explanation = lake.explain(query)
+    return explanation.to_dict(), str(explanation)
 
 
 def _write_table(batches: pa.RecordBatchReader, sink: BinaryIO) -> int:
