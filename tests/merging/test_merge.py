@@ -96,6 +96,43 @@ def test_text_types_unite_and_numbers_do_not(merge_files, parquet, read_all):
         merge_files([parquet(coded), parquet(rows(["b"], [1], tag=[1]))], SCHEMA)
 
 
+@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize(
+    ("narrow", "wide", "united"),
+    [
+        (pa.int8(), pa.int32(), pa.int32()),
+        (pa.int32(), pa.int64(), pa.int64()),
+        (pa.uint32(), pa.int32(), pa.int64()),
+        (pa.uint16(), pa.uint64(), pa.uint64()),
+        (pa.int32(), pa.float64(), pa.float64()),
+        (pa.float32(), pa.float64(), pa.float64()),
+        (pa.decimal128(5, 2), pa.decimal128(12, 2), pa.decimal128(12, 2)),
+        (pa.timestamp("ms", "UTC"), pa.timestamp("us", "UTC"), pa.timestamp("us", "UTC")),
+    ],
+    ids=str,
+)
+def test_a_column_that_was_widened_has_the_wider_type(merge_files, parquet, read_all, narrow, wide, united, plain):
+    tables = [
+        rows([host] * 3, [1, 2, 3], number=pa.array([1, None, 3], kind))
+        for host, kind in (("a", narrow), ("b", wide), ("c", narrow))
+    ]
+    merged = read_all(merge_files([parquet(table) for table in tables], SCHEMA, plain=plain))
+    expected = pa.concat_tables([table.set_column(2, "number", table["number"].cast(united)) for table in tables])
+    assert merged["number"].type == united
+    assert merged["number"].to_pylist() == expected["number"].to_pylist()
+
+
+@pytest.mark.parametrize("kinds", [(pa.int32(), pa.int64()), (pa.int64(), pa.int32()), (pa.int16(), pa.float64())])
+def test_a_sort_column_that_was_widened_still_sorts(merge_files, parquet, read_all, kinds):
+    schema = SortSchema.parse("number|timestamp/V2")
+    tables = [
+        pa.table({"number": pa.array(numbers, kind), "timestamp": pa.array([1, 2, 3], pa.timestamp("ms"))})
+        for numbers, kind in zip([[-5, 2, 9], [-7, 2, 10]], kinds, strict=True)
+    ]
+    merged = read_all(merge_files([parquet(table) for table in tables], schema))
+    assert merged["number"].to_pylist() == [-7, -5, 2, 2, 9, 10]
+
+
 def many_series(seed=0, count=20_000, series=200):
     rng = np.random.default_rng(seed)
     hosts = [f"host-{n:04d}" for n in rng.integers(0, series, count)]

@@ -17,6 +17,7 @@ import pyarrow as pa
 from windrow.errors import InvariantViolation
 from windrow.merging.inputs import Input
 from windrow.model.sort_schema import SortSchema
+from windrow.model.widening import widened
 from windrow.parquet.chunk import FOOTER_CHUNK
 from windrow.parquet.file_writer import FileSchema
 from windrow.parquet.schema import Leaf, SchemaElement
@@ -64,21 +65,24 @@ class Column:
 
 
 def united_schema(inputs: Sequence[Input], schema: SortSchema) -> pa.Schema:
-    """Every column that any input has, sort columns first; nullable where an input lacks it."""
+    """Every column that any input has, sort columns first; nullable where an input lacks it.
+
+    A column has the type that holds the values of all inputs exactly.
+    """
     distinct = {source.signature: source for source in reversed(inputs)}
     schemas = [(source.key, _plain_schema(source.arrow_schema())) for source in reversed(list(distinct.values()))]
     fields: dict[str, tuple[str, pa.Field]] = {}
     for key, found in schemas:
         for field in found:
             owner, known = fields.setdefault(field.name, (key, field))
-            if not known.type.equals(field.type):
+            kind = widened(known.type, field.type)
+            if kind is None:
                 raise InvariantViolation(
                     "MC-4",
                     f"column {field.name!r} is {known.type} in {owner} and {field.type} in {key}; "
-                    "merge only splits in which a column has one type",
+                    "merge only splits in which a column has one type, or types that one holds exactly",
                 )
-            if field.nullable and not known.nullable:
-                fields[field.name] = owner, known.with_nullable(nullable=True)
+            fields[field.name] = owner, known.with_type(kind).with_nullable(known.nullable or field.nullable)
     everywhere = set.intersection(*({field.name for field in found} for _, found in schemas)) if schemas else set()
     first = [column.name for column in schema.columns if column.name in fields]
     names = first + sorted(name for name in fields if name not in first)

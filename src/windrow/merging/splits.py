@@ -189,7 +189,7 @@ def _witnesses(output: Output, column: str) -> pa.ChunkedArray | None:
 
 def _verify(merge: Merge, data: Sequence[memoryview], verify: Verify, bookkeeping: Sequence[str]) -> None:
     require("MC-1", rows_in=sum(source.rows for source in merge.inputs), rows_out=sum(o.rows for o in merge.outputs))
-    columns = [column.name for column in merge.columns if column.name not in bookkeeping]
+    columns = pa.schema([column.field for column in merge.columns if column.name not in bookkeeping])
     buffers = [pa.py_buffer(each) for each in data]
     if verify == "full":
         verify_all(buffers, merge.inputs, merge.schema, columns)

@@ -21,6 +21,7 @@ from windrow.merging.inputs import Input
 from windrow.model.invariants import require
 from windrow.model.numbers import to_arrow
 from windrow.model.sort_schema import SortSchema
+from windrow.model.widening import plain
 
 __all__ = ["EVERY", "SAMPLED_ROWS", "Verify", "Witness", "verify_all", "verify_sample"]
 
@@ -44,7 +45,7 @@ class Witness(NamedTuple):
 
 
 def verify_sample(
-    data: pa.Buffer, witnesses: Sequence[Witness], inputs: Sequence[Input], schema: SortSchema, columns: list[str]
+    data: pa.Buffer, witnesses: Sequence[Witness], inputs: Sequence[Input], schema: SortSchema, columns: pa.Schema
 ) -> None:
     """Compare sampled rows of an output with the inputs they come from."""
     output = _coded(pa.BufferReader(data))
@@ -55,9 +56,18 @@ def verify_sample(
         read = _first_rows(_reader(source), witness.input_group, int(witness.rows.max(initial=-1)) + 1)
         require(
             "MC-2",
-            content_hash_in=sum_of_rows(read.take(to_arrow(witness.rows)), columns),
-            content_hash_out=sum_of_rows(written.take(to_arrow(witness.places)), columns),
+            content_hash_in=_sum(read.take(to_arrow(witness.rows)), columns),
+            content_hash_out=_sum(written.take(to_arrow(witness.places)), columns),
         )
+
+
+def _sum(table: pa.Table, columns: pa.Schema) -> int:
+    """The sum over all rows; values of a narrower type count as what they are in the output."""
+    for place, name in enumerate(table.column_names):
+        kind = columns.field(name).type if name in columns.names else None
+        if kind is not None and plain(table.schema.types[place]) != kind:
+            table = table.set_column(place, name, table.column(place).cast(kind))
+    return sum_of_rows(table, columns.names)
 
 
 def _first_rows(file: pq.ParquetFile, group: int, count: int) -> pa.Table:
@@ -70,14 +80,14 @@ def _first_rows(file: pq.ParquetFile, group: int, count: int) -> pa.Table:
     return pa.Table.from_batches(batches, file.schema_arrow).slice(0, count)
 
 
-def verify_all(outputs: Sequence[pa.Buffer], inputs: Sequence[Input], schema: SortSchema, columns: list[str]) -> None:
+def verify_all(outputs: Sequence[pa.Buffer], inputs: Sequence[Input], schema: SortSchema, columns: pa.Schema) -> None:
     """Compare all rows of all outputs with all rows of all inputs."""
-    before = sum(sum_of_rows(table, columns) for source in inputs for table in _tables(_reader(source)))
+    before = sum(_sum(table, columns) for source in inputs for table in _tables(_reader(source)))
     after = 0
     last: pa.Table | None = None
     for data in outputs:
         for table in _tables(_coded(pa.BufferReader(data))):
-            after += sum_of_rows(table, columns)
+            after += _sum(table, columns)
             require("MC-3", table=table if last is None else pa.concat_tables([last, table]), schema=schema)
             last = table.slice(table.num_rows - 1)
     require("MC-2", content_hash_in=before % 2**128, content_hash_out=after % 2**128)
