@@ -109,3 +109,13 @@ def test_what_cannot_be_answered_cannot_be_explained(lake):
 def test_plans_can_be_had_without_running(lake):
     plans = lake.plan(SELECTIVE)
     assert (list(plans), plans["metrics"].rows) == (["metrics"], 10)
+
+
+@pytest.mark.parametrize("analyze", [False, True])
+def test_an_answer_out_of_metadata_says_so(lake, analyze):
+    explained = lake.explain("select count(*), min(timestamp) from metrics", analyze=analyze)
+    (table,) = explained.tables
+    assert table.from_metadata
+    assert (table.files, table.rows, table.bytes, table.read) == (0, 0, 0, None)
+    assert table.why == "nothing is read: metadata has the answer"
+    assert explained.rows == (1 if analyze else None)

@@ -154,9 +154,9 @@ class DuckDBEngine:
             constants, bound = Constants(connection, asked.parameters), list[Bound]()
             stack.callback(self._give_up, constants, views)
             try:
-                known = None if take.explains else self._from_metadata(asked, naming, relations)
+                known = self._from_metadata(asked, naming, relations)
                 needed = {} if known is not None else self._needed(constants, naming, relations)
-                for name, relation in relations.items() if known is None else ():
+                for name, relation in relations.items() if known is None or take.explains else ():
                     narrow = self._narrow(relation, naming)[0]
                     planned = relation.explain if take.explains and relation.explain else relation.plan
                     plan = planned(Question(tuple(narrow.columns.names), needed.get(name)))

@@ -7,7 +7,7 @@ import time
 from windrow.engines.explanation import Explanation, FunnelStep, Reads, TableFunnel
 from windrow.engines.taking import Run, Statement
 from windrow.engines.views import Bound
-from windrow.scan.plan import ScanPlan
+from windrow.scan.plan import NOTHING, ScanPlan
 from windrow.scan.reading import VirtualReader
 from windrow.scan.spelling import spelled
 
@@ -42,8 +42,10 @@ class Explaining:
             rows = len(statement.table(run))
             seconds = time.perf_counter() - began
         # What DuckDB reads for its own explanation is not counted.
-        tables = tuple(_funnel(bound, was_run=self._analyze) for bound in statement.bound)
-        verb = "EXPLAIN ANALYZE" if self._analyze else "EXPLAIN"
+        is_known = statement.known is not None
+        was_run = self._analyze and not is_known
+        tables = tuple(_funnel(bound, was_run=was_run, is_known=is_known) for bound in statement.bound)
+        verb = "EXPLAIN ANALYZE" if was_run else "EXPLAIN"
         asked = statement.connection.sql(f"{verb} {statement.query}", params=statement.parameters)
         found = run(asked.fetchall)
         return Explanation(
@@ -56,16 +58,12 @@ class Explaining:
         )
 
 
-def _funnel(bound: Bound, *, was_run: bool) -> TableFunnel:
-    plan, needed = bound.plan, bound.needed
+def _funnel(bound: Bound, *, was_run: bool, is_known: bool) -> TableFunnel:
+    plan = NOTHING if is_known else bound.plan
     return TableFunnel(
         name=bound.name,
         columns=tuple(bound.relation.columns.names),
-        why=(
-            "read whole: no condition of the query can be asked of metadata"
-            if needed is None
-            else f"what is left may hold rows that meet {spelled(needed)}"
-        ),
+        why="nothing is read: metadata has the answer" if is_known else _why(bound),
         steps=tuple(FunnelStep(step.step, step.units, step.asked, step.kept) for step in plan.steps),
         files=sum(len({segment.file for segment in each.segments}) for each in plan.virtual),
         rows=plan.rows,
@@ -73,6 +71,12 @@ def _funnel(bound: Bound, *, was_run: bool) -> TableFunnel:
         from_metadata=plan.rows == 0,
         read=_reads(bound) if was_run else None,
     )
+
+
+def _why(bound: Bound) -> str:
+    if bound.needed is None:
+        return "read whole: no condition of the query can be asked of metadata"
+    return f"what is left may hold rows that meet {spelled(bound.needed)}"
 
 
 def _reads(bound: Bound) -> Reads | None:

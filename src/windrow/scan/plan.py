@@ -31,7 +31,7 @@ from windrow.sidecar import Sidecar
 from windrow.sidecar.pruning import Read, SidecarPruner, Step
 from windrow.storage import ByteRange, LocalStore
 
-__all__ = ["ScanPlan", "plan_files", "plan_kept"]
+__all__ = ["NOTHING", "ScanPlan", "plan_files", "plan_kept"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +53,10 @@ class ScanPlan:
     def bytes(self) -> int:
         """Bytes of files that a reader of all columns of the plan needs."""
         return sum(int(each.chunks[:, 1].sum()) for each in self.virtual)
+
+
+NOTHING = ScanPlan((), Rows(Step, ()))
+"""The plan of a question that needs no rows."""
 
 
 def plan_files(
