@@ -5,31 +5,12 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from datetime import UTC, datetime, timedelta
 
-import pyarrow as pa
 import pytest
 
-import windrow
-from windrow.cache import CacheSettings
 from windrow.errors import InvalidInput, NotFound
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SELECTIVE = "select max(n) as n from metrics where host = 'h0' and timestamp >= timestamp '2026-01-01 01:45:00'"
-
-
-@pytest.fixture(scope="module")
-def lake(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("explaining")
-    with windrow.connect(folder / "lake", cache=CacheSettings(folder=folder)) as opened:
-        table = opened.create_table("metrics", sort="host|timestamp/V2", window="15m", mirror=False)
-        for number in range(8):
-            times = [START + timedelta(minutes=15 * number, seconds=n) for n in range(10)]
-            columns = {
-                "host": [f"h{n % 2}" for n in range(10)],
-                "timestamp": pa.array(times, pa.timestamp("us", "UTC")),
-                "n": range(10 * number, 10 * number + 10),
-            }
-            table.ingest(pa.table(columns))
-        yield opened
 
 
 def test_the_funnel_counts_what_there_was_and_what_is_left(lake):

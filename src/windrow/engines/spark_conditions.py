@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -10,8 +10,9 @@ from decimal import Decimal
 import pyarrow as pa
 
 from windrow.errors import InvalidInput
-from windrow.model.predicate import And, Between, Comparison, In, IsNotNull, IsNull, Literal, Not, Or, Predicate
+from windrow.model.predicate import And, Literal, Not, Or, Predicate
 from windrow.scan.literals import fitted
+from windrow.scan.spelling import Dialect, spelled
 from windrow.scan.where import parse_where
 
 __all__ = ["exact_predicate", "spark_condition", "spark_name", "spark_text"]
@@ -19,24 +20,24 @@ __all__ = ["exact_predicate", "spark_condition", "spark_name", "spark_text"]
 
 def exact_predicate(where: str, schema: pa.Schema) -> Predicate | None:
     """Return the predicate that selects exactly what a condition selects, None where there is none."""
-    spelled = {name.lower(): name for name in schema.names}
-    if len(spelled) < len(schema.names):
+    written = {name.lower(): name for name in schema.names}
+    if len(written) < len(schema.names):
         return None
     try:
-        return _exactly(parse_where(where), schema, spelled)
+        return _exactly(parse_where(where), schema, written)
     except InvalidInput:
         return None
 
 
-def _exactly(predicate: Predicate, schema: pa.Schema, spelled: Mapping[str, str]) -> Predicate:
+def _exactly(predicate: Predicate, schema: pa.Schema, written: Mapping[str, str]) -> Predicate:
     match predicate:
         case And(parts):
-            return And(tuple(_exactly(part, schema, spelled) for part in parts))
+            return And(tuple(_exactly(part, schema, written) for part in parts))
         case Or(parts):
-            return Or(tuple(_exactly(part, schema, spelled) for part in parts))
+            return Or(tuple(_exactly(part, schema, written) for part in parts))
         case Not(part):
-            return Not(_exactly(part, schema, spelled))
-    column = spelled.get(predicate.column.lower())
+            return Not(_exactly(part, schema, written))
+    column = written.get(predicate.column.lower())
     found = None if column is None else fitted(replace(predicate, column=column), schema)
     if found is None:
         raise InvalidInput(f"predicate on {predicate.column!r}: its value is not surely read alike by all engines")
@@ -45,28 +46,8 @@ def _exactly(predicate: Predicate, schema: pa.Schema, spelled: Mapping[str, str]
 
 def spark_condition(predicate: Predicate, types: Mapping[str, pa.DataType]) -> str:
     """Return the condition; `types` are those of the columns."""
-
-    def value(column: str) -> Callable[[Literal], str]:
-        return lambda literal: _value(literal, types[column])
-
-    match predicate:
-        case And(parts):
-            return f"({' AND '.join(spark_condition(part, types) for part in parts)})" if parts else "TRUE"
-        case Or(parts):
-            return f"({' OR '.join(spark_condition(part, types) for part in parts)})" if parts else "FALSE"
-        case Not(part):
-            return f"(NOT {spark_condition(part, types)})"
-        case IsNull(column):
-            return f"({spark_name(column)} IS NULL)"
-        case IsNotNull(column):
-            return f"({spark_name(column)} IS NOT NULL)"
-        case Comparison(column, op, literal):
-            return f"({spark_name(column)} {op} {value(column)(literal)})"
-        case Between(column, low, high):
-            return f"({spark_name(column)} BETWEEN {value(column)(low)} AND {value(column)(high)})"
-        case In(column, values):
-            return f"({spark_name(column)} IN ({', '.join(map(value(column), values))}))" if values else "FALSE"
-    return f"startswith({spark_name(predicate.column)}, {spark_text(predicate.prefix)})"
+    dialect = Dialect(spark_name, lambda column, literal: _value(literal, types[column]), "startswith")
+    return spelled(predicate, dialect)
 
 
 def spark_name(text: str) -> str:

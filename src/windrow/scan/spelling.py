@@ -1,35 +1,49 @@
-"""A predicate spelled as a SQL condition of DuckDB, with the same meaning where its time zone is UTC."""
+"""A predicate spelled as a SQL condition: DuckDB's, with the same meaning where its time zone is UTC, or another's."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
+from typing import NamedTuple
 
 from windrow.model.predicate import And, Between, Comparison, In, IsNotNull, IsNull, Literal, Not, Or, Predicate
 
-__all__ = ["spelled", "spelled_value", "sql_name", "sql_text"]
+__all__ = ["Dialect", "spelled", "spelled_value", "sql_name", "sql_text"]
 
 
-def spelled(predicate: Predicate) -> str:
-    """Return the condition that selects the rows which the predicate selects."""
+class Dialect(NamedTuple):
+    """What engines write in different ways."""
+
+    name: Callable[[str], str]
+    value: Callable[[str, Literal], str]
+    """A value that a column of this name is compared with."""
+    starts_with: str
+    """The function that looks for a prefix."""
+
+
+def spelled(predicate: Predicate, dialect: Dialect | None = None) -> str:
+    """Return the condition that selects the rows which the predicate selects; of DuckDB, unless told otherwise."""
+    name, value, starts_with = written = dialect or _DUCKDB
     match predicate:
         case And(parts):
-            return _joined(parts, "AND", "TRUE")
+            return f"({' AND '.join(spelled(part, written) for part in parts)})" if parts else "TRUE"
         case Or(parts):
-            return _joined(parts, "OR", "FALSE")
+            return f"({' OR '.join(spelled(part, written) for part in parts)})" if parts else "FALSE"
         case Not(part):
-            return f"(NOT {spelled(part)})"
+            return f"(NOT {spelled(part, written)})"
         case IsNull(column):
-            return f"({sql_name(column)} IS NULL)"
+            return f"({name(column)} IS NULL)"
         case IsNotNull(column):
-            return f"({sql_name(column)} IS NOT NULL)"
-        case Comparison(column, op, value):
-            return f"({sql_name(column)} {op} {spelled_value(value)})"
+            return f"({name(column)} IS NOT NULL)"
+        case Comparison(column, op, literal):
+            return f"({name(column)} {op} {value(column, literal)})"
         case Between(column, low, high):
-            return f"({sql_name(column)} BETWEEN {spelled_value(low)} AND {spelled_value(high)})"
+            return f"({name(column)} BETWEEN {value(column, low)} AND {value(column, high)})"
         case In(column, values):
-            return f"({sql_name(column)} IN ({', '.join(map(spelled_value, values))}))" if values else "FALSE"
-    return f"starts_with({sql_name(predicate.column)}, {sql_text(predicate.prefix)})"
+            listed = ", ".join(value(column, literal) for literal in values)
+            return f"({name(column)} IN ({listed}))" if values else "FALSE"
+    return f"{starts_with}({name(predicate.column)}, {value(predicate.column, predicate.prefix)})"
 
 
 def spelled_value(value: Literal) -> str:
@@ -63,5 +77,4 @@ def sql_text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _joined(parts: tuple[Predicate, ...], word: str, none: str) -> str:
-    return f"({f' {word} '.join(map(spelled, parts))})" if parts else none
+_DUCKDB = Dialect(sql_name, lambda _, literal: spelled_value(literal), "starts_with")
