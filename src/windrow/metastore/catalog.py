@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import base64
 import itertools
+import math
 from collections import Counter
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
-from sqlalchemy import ColumnElement, Connection, Row, Select, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, bindparam, func, insert, select, update
 
 from windrow.errors import AlreadyExists, InvalidInput, NotFound
 from windrow.metastore.database import Database
@@ -22,6 +24,16 @@ from windrow.model.settings import TableSettings
 from windrow.model.widening import plain, widened
 
 __all__ = ["Catalog"]
+
+# Statements that everything begins with are put together once: to do that takes longer than to run them.
+_ALL = select(tables).order_by(tables.c.name)
+_BY_NAME = select(tables).where(tables.c.name == bindparam("wanted"))
+_HELD = select(tables).where(tables.c.table_key == bindparam("wanted")).with_for_update()
+_COLUMNS = (
+    select(columns)
+    .where(columns.c.table_key == bindparam("key"), columns.c.schema_epoch == bindparam("epoch"))
+    .order_by(columns.c.field_id)
+)
 
 
 class Catalog:
@@ -55,7 +67,7 @@ class Catalog:
     def table(self, name: str) -> TableRecord:
         """Return a table by name, or raise NotFound with the nearest name."""
         with self.database.reading() as connection:
-            row = connection.execute(select(tables).where(tables.c.name == name)).one_or_none()
+            row = connection.execute(_BY_NAME, {"wanted": name}).one_or_none()
             if row is not None:
                 return table_of(row)
             names = connection.execute(select(tables.c.name).order_by(tables.c.name)).scalars().all()
@@ -70,7 +82,7 @@ class Catalog:
     def tables(self) -> list[TableRecord]:
         """Return all tables, by name."""
         with self.database.reading() as connection:
-            return [table_of(row) for row in connection.execute(select(tables).order_by(tables.c.name))]
+            return [table_of(row) for row in connection.execute(_ALL)]
 
     def change_settings(self, table_id: str, settings: TableSettings) -> TableRecord:
         """Replace the settings of a table; splits that exist keep what they were written with."""
@@ -90,7 +102,7 @@ class Catalog:
         with self.database.writing() as connection:
             key = self.table_key(connection, table_id)
             epoch = self.held(connection, key).schema_epoch
-            reserved = connection.execute(_columns_of(key, epoch)).all()
+            reserved = connection.execute(_COLUMNS, {"key": key, "epoch": epoch}).all()
             known = {row.name: _column(row) for row in reserved}
             unseen = {row.name for row in reserved if row.since_version is None}
             free = set() if not unseen or self._is_being_written(connection, key) else unseen
@@ -116,10 +128,10 @@ class Catalog:
         with self.database.reading() as connection:
             key = self.table_key(connection, table_id)
             epoch = _row(connection, tables.c.table_key == key).schema_epoch
-            query = _columns_of(key, epoch).where(columns.c.since_version.is_not(None))
-            if version is not None:
-                query = query.where(columns.c.since_version <= version)
-            return tuple(_column(row) for row in connection.execute(query))
+            rows = connection.execute(_COLUMNS, {"key": key, "epoch": epoch}).all()
+            newest = math.inf if version is None else version
+            shown = [row for row in rows if row.since_version is not None and row.since_version <= newest]
+            return tuple(_column(row) for row in shown)
 
     def publish_columns(self, connection: Connection, table: Row[Any], names: Collection[str], version: int) -> None:
         """Mark reserved columns as part of the table from a version on."""
@@ -155,7 +167,7 @@ class Catalog:
 
     def held(self, connection: Connection, key: int) -> Row[Any]:
         """Return a table's row and keep it: what goes through here happens one after the other for a table."""
-        return connection.execute(select(tables).where(tables.c.table_key == key).with_for_update()).one()
+        return connection.execute(_HELD, {"wanted": key}).one()
 
     def table_key(self, connection: Connection, table_id: str) -> int:
         """Return the short key of a table; keys never change, so they are remembered."""
@@ -181,11 +193,6 @@ def _row(connection: Connection, condition: ColumnElement[bool]) -> Row[Any]:
     if row is None:
         raise NotFound("there is no such table in the metastore; it was dropped, or belongs to another lake")
     return row
-
-
-def _columns_of(key: int, epoch: int) -> Select[Any]:
-    mine = (columns.c.table_key == key, columns.c.schema_epoch == epoch)
-    return select(columns).where(*mine).order_by(columns.c.field_id)
 
 
 def _joined(schema: pa.Schema, known: Mapping[str, TableColumn], free: Collection[str]) -> dict[str, TableColumn]:
@@ -231,5 +238,6 @@ def _type_to_text(data_type: pa.DataType) -> str:
     return base64.b64encode(pa.schema([pa.field("", data_type)]).serialize().to_pybytes()).decode("ascii")
 
 
+@lru_cache(maxsize=1024)
 def _type_from_text(text: str) -> pa.DataType:
     return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text))).field(0).type

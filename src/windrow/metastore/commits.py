@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select, text, update
+from sqlalchemy import Connection, Row, bindparam, insert, select, text, update
 
 from windrow.errors import CommitUnknown, Conflict, InvalidInput, LeaseExpired, MetastoreError, NotFound, Outcome
 from windrow.metastore import guards
@@ -30,6 +30,9 @@ __all__ = ["PUBLISH_STEPS", "Commits"]
 
 PUBLISH_STEPS = ("begun", "checked", "replaced", "added", "versioned", "committing", "committed")
 """The named points of a publish, in order; `at_step` is called at each with its name."""
+
+_BY_ID = select(commits).where(commits.c.commit_id == bindparam("wanted"))
+_LOCKED = _BY_ID.with_for_update()
 
 _READ_BACK_WAITS = (0.0, 0.2, 1.0, 3.0)
 
@@ -274,8 +277,7 @@ class Commits(Catalog):
 
 
 def _commit_row(connection: Connection, commit_id: str, *, lock: bool = True) -> Row[Any] | None:
-    query = select(commits).where(commits.c.commit_id == commit_id)
-    return connection.execute(query.with_for_update() if lock else query).one_or_none()
+    return connection.execute(_LOCKED if lock else _BY_ID, {"wanted": commit_id}).one_or_none()
 
 
 def _required(row: Row[Any] | None, commit_id: str) -> Row[Any]:

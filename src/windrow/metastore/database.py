@@ -17,6 +17,7 @@ from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError,
 from sqlalchemy.exc import TimeoutError as NoFreeConnection
 
 from windrow.errors import AlreadyExists, ConfigError, Conflict, Incompatible, InvalidInput, MetastoreError, NotFound
+from windrow.metastore.dialect import COMPILED, DRIVER
 from windrow.metastore.filesystem import network_file_system
 from windrow.metastore.migrate import known_revisions, upgrade
 
@@ -152,7 +153,7 @@ class Database:
     def _make_ours(self, *, create: bool) -> None:
         try:
             with self.engine.connect() as connection:
-                found = set(inspect(connection).get_table_names())
+                found = _table_names(connection)
         except SQLAlchemyError as error:
             raise self._unreachable(error) from error
         if _VERSION_TABLE in found and "windrow_identity" in found:
@@ -208,6 +209,13 @@ class Database:
         )
 
 
+def _table_names(connection: Connection) -> set[str]:
+    if connection.dialect.name == "sqlite":
+        # What the inspector asks too, in a tenth of its time: every lake that is opened asks it.
+        return set(connection.exec_driver_sql("select name from sqlite_master where type = 'table'").scalars())
+    return set(inspect(connection).get_table_names())
+
+
 def _parsed(url: str) -> URL:
     try:
         parsed = make_url(url)
@@ -232,7 +240,11 @@ def _how_to_write_a_url(url: str) -> str:
 
 def _sqlite_engine(url: URL, *, create: bool) -> Engine:
     _check_sqlite_path(url, create=create)
-    engine = create_engine(url, connect_args={"timeout": _SQLITE_BUSY_SECONDS})
+    engine = create_engine(
+        url.set(drivername=DRIVER),
+        connect_args={"timeout": _SQLITE_BUSY_SECONDS},
+        execution_options={"compiled_cache": COMPILED},
+    )
     event.listen(engine, "connect", _set_up_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine

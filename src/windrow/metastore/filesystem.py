@@ -12,10 +12,21 @@ _NETWORK = frozenset({
     "fuse.goofys", "fuse.juicefs", "fuse.mount-s3", "fuse.rclone", "fuse.s3fs", "fuse.sshfs",
 })  # fmt: skip
 _MOUNTS = Path("/proc/self/mountinfo")
+_known: dict[int, str | None] = {}
+"""By device, since all paths of a device lie on one file system."""
 
 
 def network_file_system(path: Path, mounts: Path = _MOUNTS) -> str | None:
     """Return the kind of network file system that holds a path, or None; None too where the system does not tell."""
+    if mounts != _MOUNTS or not path.parent.exists():
+        return _looked_up(path, mounts)
+    device = path.parent.stat().st_dev
+    if device not in _known:
+        _known[device] = _looked_up(path, mounts)
+    return _known[device]
+
+
+def _looked_up(path: Path, mounts: Path) -> str | None:
     try:
         lines = mounts.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:

@@ -6,11 +6,24 @@ list.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, func, literal, or_, select, tuple_
+from sqlalchemy import (
+    BigInteger,
+    BindParameter,
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    Text,
+    bindparam,
+    func,
+    or_,
+    select,
+    tuple_,
+)
 
 from windrow.errors import InvalidInput, NotFound, SnapshotExpired
 from windrow.metastore.catalog import Catalog
@@ -63,19 +76,16 @@ class Listing(Catalog):
         Memory is bounded by a page. Each page is a transaction of its own and checks anew that the version is kept.
         """
         _check_query(query, table_id, page_size)
-        for lane in _lanes(query):
-            after: tuple[int, str] | None = (lane.first, "")
-            while after is not None:
-                with self.database.reading() as connection:
-                    key = self.table_key(connection, table_id)
-                    version = self._readable(connection, key, at)
-                    rows = connection.execute(_page(key, version, query, lane, after, page_size)).all()
-                    page = [self._split(connection, row, table_id) for row in rows[:page_size]]
-                kept = [split for split in page if _may_match(split, query)]
-                if kept:
-                    yield kept
-                last = rows[page_size - 1] if len(rows) > page_size else None
-                after = None if last is None else (last.window_start, last.split_id)
+        lanes: Sequence[_Lane] = _lanes(query)
+        while lanes:
+            with self.database.reading() as connection:
+                key = self.table_key(connection, table_id)
+                version = self._readable(connection, key, at)
+                rows, lanes = _fill(connection, key, version, query, lanes, page_size)
+                page = [self._split(connection, row, table_id) for row in rows]
+            kept = [split for split in page if _may_match(split, query)]
+            if kept:
+                yield kept
 
     def known_splits(self, table_id: str, split_ids: Collection[str]) -> set[str]:
         """Return those of the ids that the table has or had and that are not collected yet."""
@@ -148,9 +158,7 @@ class Listing(Catalog):
         """Return the version to read, or raise when it is unknown or no longer kept."""
         if isinstance(at, Pin):
             return self._pinned(connection, key, at)
-        row = connection.execute(
-            select(tables.c.version, tables.c.oldest_version, tables.c.name).where(tables.c.table_key == key)
-        ).one()
+        row = connection.execute(_VERSIONS, {"key": key}).one()
         if at > row.version or at < 0:
             raise NotFound(f"table {row.name!r} has no version {at}; the newest is {row.version}")
         if at < row.oldest_version:
@@ -163,8 +171,7 @@ class Listing(Catalog):
     def _pinned(self, connection: Connection, key: int, pin: Pin) -> int:
         if self.table_key(connection, pin.table_id) != key:
             raise InvalidInput(f"the pin of {pin.owner} holds table {pin.table_id}; it says nothing of another table")
-        query = select(pins.c.expires_at).where(pins.c.pin_id == pin.pin_id)
-        expires = connection.execute(query).scalar_one_or_none()
+        expires = connection.execute(_EXPIRES, {"pin": pin.pin_id}).scalar_one_or_none()
         if expires is None or expires <= self.database.now(connection):
             raise SnapshotExpired(
                 f"snapshot expired: the pin of {pin.owner} on version {pin.version} ran out; open the table again, "
@@ -183,6 +190,8 @@ class _Lane:
     kind: WindowKind
     first: int
     last: int
+    after: str = ""
+    """The last split of the first window that was listed already."""
 
 
 _NO_WINDOW = _Lane(WindowKind.NONE, 0, 0)
@@ -208,27 +217,56 @@ def _check_query(query: SplitQuery, table_id: str, page_size: int) -> None:
         raise InvalidInput(f"query: the scope is one of table {query.scope.index_uid}, not of {table_id}")
 
 
-def _visible(version: int) -> tuple[ColumnElement[bool], ...]:
+def _visible(version: int | BindParameter[int]) -> tuple[ColumnElement[bool], ...]:
     removed = splits.c.removed_version
     return splits.c.added_version <= version, or_(removed.is_(None), removed > version)
 
 
-def _page(key: int, version: int, query: SplitQuery, lane: _Lane, after: tuple[int, str], size: int) -> Select[Any]:
-    """Return the query for a page, and one row more, which says whether another page follows."""
-    order = (splits.c.window_start, splits.c.split_id)
-    return (
-        select(splits)
-        .where(
-            splits.c.table_key == key,
-            splits.c.window_kind == int(lane.kind),
-            tuple_(*order) > tuple_(*(literal(value) for value in after)),
-            splits.c.window_start <= lane.last,
-            *_visible(version),
-            *_narrowed(key, query),
-        )
-        .order_by(*order)
-        .limit(size + 1)
+_ORDER = (splits.c.window_start, splits.c.split_id)
+
+# Statements of every listing are put together once: to do that takes longer than to run them.
+_VERSIONS = select(tables.c.version, tables.c.oldest_version, tables.c.name).where(
+    tables.c.table_key == bindparam("key")
+)
+_EXPIRES = select(pins.c.expires_at).where(pins.c.pin_id == bindparam("pin"))
+_PAGE_OF_LANE = (
+    select(splits)
+    .where(
+        splits.c.table_key == bindparam("key"),
+        splits.c.window_kind == bindparam("kind"),
+        tuple_(*_ORDER) > tuple_(bindparam("first", type_=BigInteger), bindparam("after", type_=Text)),
+        splits.c.window_start <= bindparam("last"),
+        *_visible(bindparam("version")),
     )
+    .order_by(*_ORDER)
+    .limit(bindparam("size", type_=BigInteger))
+)
+
+
+def _fill(
+    connection: Connection, key: int, version: int, query: SplitQuery, lanes: Sequence[_Lane], size: int
+) -> tuple[list[Row[Any]], Sequence[_Lane]]:
+    """Return the rows of a page, and what is left of the lanes after it."""
+    page: list[Row[Any]] = []
+    for number, lane in enumerate(lanes):
+        # One row more says whether another page follows.
+        room = size - len(page)
+        rows = connection.execute(*_page(key, version, query, lane, room + 1)).all()
+        page += rows[:room]
+        if len(rows) > room:
+            left = lane if not room else replace(lane, first=page[-1].window_start, after=page[-1].split_id)
+            return page, (left, *lanes[number + 1 :])
+    return page, ()
+
+
+def _page(
+    key: int, version: int, query: SplitQuery, lane: _Lane, limit: int
+) -> tuple[Select[tuple[Any, ...]], dict[str, Any]]:
+    """Return the statement for some rows of a lane, and its values."""
+    narrowed = _narrowed(key, query)
+    values = {"key": key, "version": version, "kind": int(lane.kind), "size": limit}
+    place = {"first": lane.first, "after": lane.after, "last": lane.last}
+    return _PAGE_OF_LANE.where(*narrowed) if narrowed else _PAGE_OF_LANE, values | place
 
 
 def _narrowed(key: int, query: SplitQuery) -> list[ColumnElement[bool]]:

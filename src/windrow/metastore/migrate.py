@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["known_revisions", "upgrade"]
 
 
+@cache
 def known_revisions() -> tuple[str, ...]:
     """Return the revisions that this version knows, oldest first: the names of the migration files start with them."""
     names = (path.name for path in _folder().joinpath("versions").iterdir())

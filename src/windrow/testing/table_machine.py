@@ -1,5 +1,9 @@
 """Anything that can be done to a table, in any order, compared after each step with a plain list of its rows.
 
+After each step all files that the newest version and the held ones show are fetched, and their rows compared. Which
+files those are is read from the database past the metastore. The metastore itself has to say the same of the newest
+version whenever that has changed or the lake was opened anew, and of one held version after the other.
+
 Rows come late, without a timestamp, twice, with new columns; splits are merged, windows expire, garbage is collected,
 the sort schema and the window change, readers hold old versions, the lake is opened anew, and runs are cut off at any
 operation of the store.
@@ -11,6 +15,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -24,6 +29,7 @@ from windrow.errors import SnapshotExpired, WindrowError
 from windrow.metastore import Pin
 from windrow.table import Table
 from windrow.testing.faulty import Fault, FaultKind, FaultyStore
+from windrow.testing.ledgers import Ledger
 from windrow.testing.worlds import NOON, Row, World, rows_of, visible
 
 __all__ = ["TableMachine"]
@@ -52,6 +58,9 @@ class TableMachine(RuleBasedStateMachine):
         self.world = World(place)
         self.world.clock.now = int(NOON.timestamp() * 1e6)
         self.lake = self.world.open()
+        self.ledger = Ledger(place / "windrow.db")
+        self.listed: tuple[object, int] | None = None
+        self.turns = itertools.count()
         self.rows: Counter[Row] = Counter()
         self.history: dict[int, Counter[Row]] = {0: Counter()}
         self.pins: list[Pin] = []
@@ -59,15 +68,18 @@ class TableMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """In the end, every row is looked at."""
-        result = self.table.upkeep.check(data=True)
-        assert [each for each in result.findings if each.kind != "mirror"] == []
-        assert self.table.upkeep.check(repair=True).sound
+        result = self.table.upkeep.check(data=True, repair=True)
+        assert result.sound, result.findings
+        assert {each.kind for each in result.repaired} <= {"mirror"}
+        for pin in self.pins:
+            self.ask(pin)
         self.lake.close()
+        self.ledger.close()
 
     @property
     def table(self) -> Table:
         """The table."""
-        return self.lake.table("events")
+        return Table(self.lake.context, "events")
 
     @initialize(sort=st.sampled_from(SORTS), window=st.sampled_from(WINDOWS))
     def create(self, sort: str, window: str) -> None:
@@ -89,7 +101,8 @@ class TableMachine(RuleBasedStateMachine):
     def came(self, rows: Counter[Row]) -> None:
         """The table has other rows now."""
         self.rows = rows
-        self.history[self.table.version] = rows
+        self.ledger.look()
+        self.history[self.ledger.newest] = rows
 
     @rule(drawn=batches, extra=extras)
     def ingest(self, drawn: list[tuple[int | None, str | None]], extra: str | None) -> None:
@@ -124,7 +137,7 @@ class TableMachine(RuleBasedStateMachine):
     @rule(fault=faults)
     def compact_cut_off(self, fault: Fault) -> None:
         """A merge fails at some operation of the store; no row changes."""
-        self.disturbed(fault, lambda table: table.compact.run(threads=1))
+        self.disturbed(fault, lambda table: replace(table.compact, sleep=_at_once).run(threads=1))
         self.came(self.rows)
 
     def disturbed(self, fault: Fault, act: Callable[[Table], object]) -> None:
@@ -190,20 +203,37 @@ class TableMachine(RuleBasedStateMachine):
     @invariant()
     def the_newest_version_has_the_rows_of_the_model(self) -> None:
         """Nothing is lost, nothing is doubled, no live file is deleted."""
-        if list(self.lake.tables()):
-            assert self.world.rows(self.table) == self.rows
+        self.ledger.look()
+        keys = self.ledger.keys(self.ledger.newest)
+        if self.listed != (self.lake, self.ledger.changes):
+            assert sorted(keys) == sorted(split.key for split in visible(self.table))
+            self.listed = self.lake, self.ledger.changes
+        assert dict(self.world.rows_at(keys)) == self.rows
 
     @invariant()
     def held_versions_are_what_they_were(self) -> None:
         """A pin that has not run out gives the rows of its version; one that ran out says so."""
+        self.ledger.look()
         for pin in self.pins:
-            pages = self.lake.context.metastore.splits(pin.table_id, pin)
-            try:
-                splits = [split for page in pages for split in page]
-            except SnapshotExpired:
-                assert pin.expires_at <= self.world.clock.now
-                continue
-            assert self.world.read(splits) == self.history[pin.version]
+            if pin.expires_at > self.world.clock.now:
+                assert self.ledger.pins[pin.pin_id] == pin.expires_at
+                assert dict(self.world.rows_at(self.ledger.keys(pin.version))) == self.history[pin.version]
+        if self.pins:
+            self.ask(self.pins[next(self.turns) % len(self.pins)])
+
+    def ask(self, pin: Pin) -> None:
+        """The metastore says of a pin what is true of it."""
+        pages = self.lake.context.metastore.splits(pin.table_id, pin)
+        try:
+            keys = [split.key for page in pages for split in page]
+        except SnapshotExpired:
+            assert pin.expires_at <= self.world.clock.now
+        else:
+            assert self.world.rows_at(keys) == self.history[pin.version]
+
+
+def _at_once(_: float) -> None:
+    """Proofs do not wait."""
 
 
 def _leaves(split: Any, before: int) -> bool:

@@ -10,7 +10,9 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -19,10 +21,10 @@ import pyarrow.parquet as pq
 from windrow.context import Context
 from windrow.errors import InvalidInput
 from windrow.lake import Lake
-from windrow.metastore import CommitKind, Metastore
+from windrow.metastore import CommitKind, Metastore, SqlMetastore
 from windrow.mirror.metastore import MirroredMetastore
 from windrow.model.split import SplitMetadata
-from windrow.storage import Store, address_of, reach
+from windrow.storage import Store, address_of, is_foreign, reach
 from windrow.table import Table
 from windrow.testing.metastore_cases.samples import FakeClock
 from windrow.testing.plain import PlainStore
@@ -34,6 +36,16 @@ NOON = datetime(2023, 11, 14, 12, tzinfo=UTC)
 
 Row = tuple[Any, ...]
 
+_DATABASE = "windrow.db"
+
+
+@cache
+def _new_database() -> bytes:
+    """An empty metastore: to set one up takes longer than most of what is done to it."""
+    with TemporaryDirectory() as folder:
+        SqlMetastore(f"sqlite:///{folder}/{_DATABASE}").close()
+        return (Path(folder) / _DATABASE).read_bytes()
+
 
 class World:
     """A lake that can be opened again and again; what a crash would lose is lost with the opened one."""
@@ -42,10 +54,13 @@ class World:
         self.clock = FakeClock()
         self.store: Store = store if store is not None else PlainStore(self.clock)
         self.folder = folder
-        self.url = f"sqlite:///{folder}/windrow.db"
+        self.url = f"sqlite:///{folder}/{_DATABASE}"
         self._given = 0
         self._held: list[Store] = []
         self._known: dict[bytes, Counter[Row]] = {}
+        self._sums: dict[tuple[bytes, ...], Counter[Row]] = {}
+        self._foreign: dict[str, tuple[Store, str]] = {}
+        (folder / _DATABASE).write_bytes(_new_database())
 
     def copy(self, folder: Path) -> World:
         """Return a world that is the same and goes its own way from here; nothing may be open in this one."""
@@ -54,13 +69,13 @@ class World:
         other = World(folder)
         other.clock.now, other._given = self.clock.now, self._given
         other.store = self.store.copy(other.clock)
-        for file in self.folder.glob("windrow.db*"):
+        for file in self.folder.glob(f"{_DATABASE}*"):
             shutil.copy(file, folder)
         return other
 
     def lose_metastore(self) -> None:
         """Delete the database."""
-        for file in self.folder.glob("windrow.db*"):
+        for file in self.folder.glob(f"{_DATABASE}*"):
             file.unlink()
 
     def new_id(self) -> str:
@@ -86,10 +101,16 @@ class World:
 
     def read(self, splits: Iterable[SplitMetadata]) -> Counter[Row]:
         """Return the rows of splits as their files have them, read by pyarrow alone."""
-        found: Counter[Row] = Counter()
-        for split in splits:
-            found.update(self._rows_in(self._content(split.key)))
-        return found
+        return self.rows_at(split.key for split in splits)
+
+    def rows_at(self, keys: Iterable[str]) -> Counter[Row]:
+        """Return the rows of files; every file is fetched, and only bytes that were never seen are parsed."""
+        contents = tuple(map(self._content, keys))
+        if contents not in self._sums:
+            found = self._sums[contents] = Counter()
+            for content in contents:
+                found.update(self._rows_in(content))
+        return self._sums[contents]
 
     def _rows_in(self, content: bytes) -> Counter[Row]:
         """The rows of a file; the same bytes are looked at again after every step."""
@@ -98,7 +119,11 @@ class World:
         return self._known[content]
 
     def _content(self, key: str) -> bytes:
-        store, name = reach(self.store, key)
+        if not is_foreign(key):
+            return self.store.get(key)
+        if key not in self._foreign:
+            self._foreign[key] = reach(self.store, key)
+        store, name = self._foreign[key]
         return store.get(name)
 
     def rows(self, table: Table) -> Counter[Row]:
@@ -108,7 +133,9 @@ class World:
 
 def visible(table: Table) -> list[SplitMetadata]:
     """Return the splits that a table shows."""
-    pages = table.context.metastore.splits(table.record.table_id, table.version)
+    record = table.record
+    version = record.version if table.as_of is None else table.as_of
+    pages = table.context.metastore.splits(record.table_id, version)
     return [split for page in pages for split in page]
 
 
