@@ -37,6 +37,8 @@ from windrow.testing.servers import RangeServer
 
 SPAN = 120
 LATENCY = 0.02
+_NO_DATA = CacheSettings(memory_bytes=0, disk_bytes=0)
+"""Room for what is parsed, and next to none for bytes."""
 Way = Callable[[int], Any]
 
 
@@ -154,18 +156,39 @@ def first_questions(ways: Mapping[str, Callable[[], Way]], report: Report, files
         report.add(what=f"{files:,} files, first question", way=name, wall_ms=(time.perf_counter() - began) * 1000)
 
 
+def made(folder: Path, make: Callable[[Path], object]) -> Path:
+    """A folder that is made once: one that is there is whole."""
+    if not folder.exists():
+        half = folder.with_name(f"{folder.name}.half")
+        shutil.rmtree(half, ignore_errors=True)
+        make(half)
+        half.rename(folder)
+    return folder
+
+
+def make_plain(slices: Slices, folder: Path) -> None:
+    """The plain files, as a Delta table too."""
+    write_files(slices, folder)
+    delta_table(folder)
+
+
+def make_merged(lake: Path, folder: Path) -> None:
+    """The lake after compaction."""
+    shutil.copytree(lake, folder)
+    with windrow.connect(folder, cache=None) as compacted:
+        compacted.table("metrics").compact.run(threads=2)
+
+
 def selective(folder: Path, asked: Options, report: Report, slices: Slices, files: int) -> None:
     """One table, every way; `files` is the number that the names of ratios carry."""
-    plain, lakes = folder / f"plain-{files}", folder / f"lake-{files}"
-    paths = write_files(slices, plain)
-    delta_table(plain)
-    windrow_table(slices, lakes).close()
-    merged = shutil.copytree(lakes, folder / f"merged-{files}")
-    cache = CacheSettings(folder=folder / "cache")
+    plain = made(folder / f"plain-{files}", lambda half: make_plain(slices, half))
+    lakes = made(folder / f"lake-{files}", lambda half: windrow_table(slices, half).close())
+    merged = made(folder / f"merged-{files}", lambda half: make_merged(lakes, half))
+    paths = sorted(plain.rglob("*.parquet"), key=lambda path: path.name)
     with ExitStack() as stack:
+        cache = CacheSettings(folder=Path(stack.enter_context(tempfile.TemporaryDirectory())))
         lake = stack.enter_context(windrow.connect(lakes, cache=cache))
         compacted = stack.enter_context(windrow.connect(merged, cache=cache))
-        compacted.table("metrics").compact.run(threads=2)
         makers: dict[str, Callable[[], Way]] = {
             "windrow": lambda: windrow_way(stack.enter_context(windrow.connect(lakes, cache=cache))),
             "compacted": lambda: windrow_way(stack.enter_context(windrow.connect(merged, cache=cache))),
@@ -235,9 +258,7 @@ def remote(folder: Path, asked: Options, report: Report, files: int) -> None:
         options_ = {"allow_http": "true"}
         metastore = f"sqlite:///{lakes}/windrow.db"
         lake = stack.enter_context(
-            windrow.connect(
-                server.url, metastore=metastore, create=False, store_options=options_, cache=_no_data(folder)
-            )
+            windrow.connect(server.url, metastore=metastore, create=False, store_options=options_, cache=_NO_DATA)
         )
         store = open_store(server.url, options=options_)
         names = [name[1:] for name in server.objects if name.endswith(".parquet")]
@@ -270,11 +291,6 @@ def remote(folder: Path, asked: Options, report: Report, files: int) -> None:
         report.ratios["remote_selective_pyarrow_kept_over_windrow"] = kept_ratio
 
 
-def _no_data(folder: Path) -> CacheSettings:
-    """Room for what is parsed, and next to none for bytes."""
-    return CacheSettings(memory_bytes=0, disk_bytes=0, folder=folder / "cache")
-
-
 def _matching(store: Any, name: str, asked: Question, known: dict[str, pq.FileMetaData]) -> pa.Table:
     """The rows of a file that match; row groups without any are not read."""
     handle = Handle(StoredFile(store, name))
@@ -296,17 +312,19 @@ def _overlaps(group: Any, low: datetime, high: datetime) -> bool:
 
 def main(argv: list[str] | None = None) -> None:
     """Run the benchmark."""
-    asked = options(argv, __doc__)
+    asked = options(argv, __doc__, {"tables": "a folder for the tables, which are kept and used again"})
     report = Report("query", ("duckdb", "deltalake", "polars", "datafusion", "pyarrow"))
     sizes = asked.pick(
         {1000: Slices(24, 200), 10_000: Slices(48, 100)},
         {1000: Slices(1000, 1000)},
         {1000: Slices(1000, 4000), 10_000: Slices(10_000, 400)},
     )
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as passing:
+        folder = asked.paths.get("tables", Path(passing))
+        folder.mkdir(parents=True, exist_ok=True)
         for files, slices in sizes.items():
-            selective(Path(folder), asked, report, slices, files)
-        remote(Path(folder), asked, report, 1000)
+            selective(folder, asked, report, slices, files)
+        remote(folder, asked, report, 1000)
     if asked.size is Size.QUICK:
         report.add(what="quick: a quarter of the rows, and no table of 10,000 files")
     report.show(asked)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from itertools import groupby
@@ -71,10 +71,11 @@ class VirtualReader:
         self.size = virtual.size
         self.failure: WindrowError | None = None
         remote, pool = _Remote(virtual, context), _OpenFiles()
-        sources: list[_Source] = [
-            _LocalFile(file, file.store, pool) if isinstance(file.store, LocalStore) else remote.source(number)
-            for number, file in enumerate(virtual.files)
-        ]
+        used = {segment.file: virtual.files[segment.file] for segment in virtual.segments}
+        sources: dict[int, _Source] = {
+            number: _LocalFile(file, file.store, pool) if isinstance(file.store, LocalStore) else remote.source(number)
+            for number, file in used.items()
+        }
         spans = _spans(virtual, sources)
         placed = [
             (each.address, each.length, spans.get(number) or sources[each.file], each.offset)
@@ -84,7 +85,7 @@ class VirtualReader:
         placed.sort(key=lambda item: item[0])
         self._starts = [address for address, _, _, _ in placed]
         self._placed = placed
-        self._sources = sources
+        self._sources = list(sources.values())
         self._remote = remote
         self._pool = pool
         self._spans = len(spans)
@@ -171,13 +172,15 @@ class _Span:
         pass
 
 
-def _spans(virtual: VirtualFile, sources: Sequence[_Source]) -> dict[int, _Source]:
+def _spans(virtual: VirtualFile, sources: Mapping[int, _Source]) -> dict[int, _Source]:
     """What little a plan needs of files on this machine, read at once, by the number of its segment.
 
     An engine asks for it in many small reads; each of these costs more than all that there is to read in a file.
     """
     files, segments = virtual.files, virtual.segments
-    if not len(virtual.chunks) or not all(isinstance(each.store, LocalStore) and not each.is_mutable for each in files):
+    used_files = [files[number] for number in sources]
+    is_near = all(isinstance(each.store, LocalStore) and not each.is_mutable for each in used_files)
+    if not len(virtual.chunks) or not is_near:
         return {}
     addresses, lengths = virtual.chunks[:, 0], virtual.chunks[:, 1]
     starts = np.array([segment.address for segment in segments], np.int64)

@@ -11,8 +11,8 @@ addresses, and a footer of our own. Where an engine reads, `windrow.scan.reading
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -39,7 +39,7 @@ from windrow.sidecar import Sidecar
 from windrow.sidecar.granules import GranuleIndex
 from windrow.sidecar.restore import restore_chunks
 
-__all__ = ["KeptSpace", "Part", "Piece", "Segment", "VirtualFile", "lay_out"]
+__all__ = ["KeptSpace", "Part", "Piece", "Placed", "Segment", "VirtualFile", "lay_out"]
 
 TAIL_PADDING = 256 * 2**10
 """DuckDB reads up to so many bytes before the footer, which should be nobody's data."""
@@ -82,6 +82,27 @@ class Segment:
     length: int
 
 
+class Placed(NamedTuple):
+    """The row groups of a virtual file, in the order in which they are read."""
+
+    rows: NDArray[np.int64]
+    chunks: NDArray[np.void]
+    """By row group and leaf; their offsets are addresses."""
+    is_null: NDArray[np.bool_]
+    """Chunks that are in no file, since all that they hold is null."""
+
+    def take(self, places: Sequence[int]) -> Placed:
+        """Some of the row groups."""
+        return Placed(self.rows[places], self.chunks[places], self.is_null[places])
+
+    def joined(self, more: Placed) -> Placed:
+        """These row groups and others behind them."""
+        rows, is_null = np.concatenate([self.rows, more.rows]), np.concatenate([self.is_null, more.is_null])
+        # As bytes: records would be copied field by field.
+        chunks = b"".join([self.chunks.tobytes(), more.chunks.tobytes()])
+        return Placed(rows, np.frombuffer(chunks, c.FOOTER_CHUNK).reshape(is_null.shape), is_null)
+
+
 @dataclass(frozen=True, eq=False)
 class VirtualFile:
     """A Parquet file that exists only as a list of segments."""
@@ -92,18 +113,37 @@ class VirtualFile:
     """In order of addresses."""
     nulls: tuple[int, bytes]
     """The null chunks and their address."""
-    footer: bytes
+    placed: Placed
+    encode: Callable[[], bytes]
+    """Gives the footer: not every reader needs one."""
     footer_address: int
-    chunks: NDArray[np.int64]
-    """Address and length of every chunk that is in a file: what a reader of all columns needs."""
-    rows: int
-    row_groups: int
     is_plain: bool
     """Whether an engine that reads the files themselves finds no other values: nothing was made up or kept from it."""
     is_whole: bool
     """Whether all rows of the files are in it."""
     members: frozenset[int]
     """The files that have rows in it; there may be no bytes of them in it, where all that is read of them is null."""
+
+    @cached_property
+    def rows(self) -> int:
+        """How many rows it has."""
+        return int(self.placed.rows.sum())
+
+    @property
+    def row_groups(self) -> int:
+        """How many row groups it has."""
+        return len(self.placed.rows)
+
+    @cached_property
+    def chunks(self) -> NDArray[np.int64]:
+        """Address and length of every chunk that is in a file: what a reader of all columns needs."""
+        real = self.placed.chunks[~self.placed.is_null]
+        return np.stack([c.chunk_starts(real), real["total_compressed_size"]], axis=1)
+
+    @cached_property
+    def footer(self) -> bytes:
+        """The footer, with its length and the magic behind it."""
+        return self.encode()
 
     @property
     def size(self) -> int:
@@ -132,67 +172,68 @@ def lay_out(files: Sequence[DataFile], schema: VirtualSchema, parts: Sequence[Pa
     return space.finish()
 
 
-class _Encoded(NamedTuple):
-    """A row group as a footer has it."""
-
-    data: bytes
-    rows: int
-    segment: Segment
-    chunks: NDArray[np.int64]
-    has_nulls: bool
-    """Whether some of its chunks are in no file."""
-
-
 class KeptSpace:
     """An address space of all files of a list, in which whole row groups keep their addresses from scan to scan.
 
-    A row group is put into it, and encoded, when it is first asked for. Of what is in it each virtual file shows those
-    row groups that its scan needs. Where nobody looks may be anything, so it costs nothing that the space is large.
+    A row group is put into it when it is first asked for, and encoded when a footer first needs it. Of what is in it
+    each virtual file shows those row groups that its scan needs. Where nobody looks may be anything, so it costs nothing
+    that the space is large.
     """
 
     def __init__(self, files: Sequence[DataFile], schema: VirtualSchema) -> None:
+        self.schema = schema
         self._files = files
-        self._schema = schema
         self._space = _Space(files, schema)
         self._nulls_start = FIRST_ADDRESS + sum(file.identity.size for file in files)
-        self._known: dict[tuple[int, int], _Encoded] = {}
+        self._slots: dict[tuple[int, int], int] = {}
+        self._placed = Placed(*_no_groups(len(schema.leaves)))
+        self._statistics: list[bytes | memoryview] = []
+        self._encoded: dict[int, bytes] = {}
+        self._segments: dict[int, Segment] = {}
 
     def virtual(self, part: Part, row_groups: NDArray[np.int64]) -> VirtualFile:
         """A virtual file of whole row groups; `row_groups` are how many each file of the list has."""
-        missing = [piece for piece in part.pieces if (piece.file, piece.group) not in self._known]
-        if missing:
-            self._add(Part(part.sidecar, missing))
-        found = [self._known[place] for place in sorted((piece.file, piece.group) for piece in part.pieces)]
-        rows, nulls = sum(each.rows for each in found), self._space.nulls
-        used = {each.segment.file: each.segment for each in found}
-        segments = [replace(segment, file=number) for number, segment in enumerate(used.values())]
-        encoded = b"".join(each.data for each in found)
+        places = sorted((piece.file, piece.group) for piece in part.pieces)
+        if any(place not in self._slots for place in places):
+            self._add(Part(part.sidecar, [p for p in part.pieces if (p.file, p.group) not in self._slots]))
+        slots = [self._slots[place] for place in places]
+        placed, used = self._placed.take(slots), list(dict.fromkeys(file for file, _ in places))
+        nulls = self._space.nulls
         return VirtualFile(
-            schema=self._schema,
-            files=[self._files[file] for file in used],
-            segments=sorted(segments, key=lambda segment: segment.address),
+            schema=self.schema,
+            files=self._files,
+            segments=sorted((self._segments[file] for file in used), key=lambda segment: segment.address),
             nulls=(self._nulls_start, nulls),
-            footer=assemble_footer(self._schema, len(found), rows, encoded),
+            placed=placed,
+            encode=lambda: self._footer(slots, placed),
             footer_address=self._nulls_start + len(nulls) + TAIL_PADDING,
-            chunks=np.concatenate([each.chunks for each in found]),
-            rows=rows,
-            row_groups=len(found),
-            is_plain=self._space.is_plain and not any(each.has_nulls for each in found),
-            is_whole=len(found) == int(row_groups[list(used)].sum()),
-            members=frozenset(range(len(used))),
+            is_plain=self._space.is_plain and not placed.is_null.any(),
+            is_whole=len(slots) == int(row_groups[used].sum()),
+            members=frozenset(used),
         )
 
     def _add(self, part: Part) -> None:
         self._space.place(part)
         for groups in self._space.taken():
             groups.chunks["data_page_offset"][groups.is_null] += self._nulls_start
-            for at, (file, number, _) in enumerate(groups.places.tolist()):
+            for file, number, _ in groups.places.tolist():
+                self._slots[file, number] = len(self._slots)
+                self._segments[file] = self._space.segment_of(file)
+            self._placed = self._placed.joined(Placed(groups.rows, groups.chunks, groups.is_null))
+            self._statistics += groups.statistics
+
+    def _footer(self, slots: Sequence[int], placed: Placed) -> bytes:
+        for at, slot in enumerate(slots):
+            if slot not in self._encoded:
                 own = slice(at, at + 1)
-                data = row_group_bytes(self._schema, groups.rows[own], groups.chunks[own], groups.statistics[own])
-                real = groups.chunks[at][~groups.is_null[at]]
-                chunks = np.stack([c.chunk_starts(real), real["total_compressed_size"]], axis=1)
-                segment, has_nulls = self._space.segment_of(file), bool(groups.is_null[at].any())
-                self._known[file, number] = _Encoded(data, int(groups.rows[at]), segment, chunks, has_nulls)
+                statistics = self._statistics[slot : slot + 1]
+                self._encoded[slot] = row_group_bytes(self.schema, placed.rows[own], placed.chunks[own], statistics)
+        encoded = b"".join(self._encoded[slot] for slot in slots)
+        return assemble_footer(self.schema, len(slots), int(placed.rows.sum()), encoded)
+
+
+def _no_groups(leaves: int) -> tuple[NDArray[np.int64], NDArray[np.void], NDArray[np.bool_]]:
+    return np.empty(0, np.int64), np.empty((0, leaves), c.FOOTER_CHUNK), np.empty((0, leaves), bool)
 
 
 class _Groups(NamedTuple):
@@ -212,8 +253,7 @@ class _Groups(NamedTuple):
 def _in_order(groups: Sequence[_Groups], leaves: int) -> _Groups:
     """All row groups together, in the order in which they are read."""
     if not groups:
-        none = np.empty(0, np.int64)
-        return _Groups(none, none, np.empty((0, leaves), c.FOOTER_CHUNK), np.empty((0, leaves), bool), [])
+        return _Groups(np.empty((0, 3), np.int64), *_no_groups(leaves), [])
     places, rows, chunks, is_null = (np.concatenate(each) for each in list(zip(*groups, strict=True))[:4])
     statistics = [each for group in groups for each in group.statistics]
     order = np.lexsort(places.T[::-1])
@@ -281,18 +321,15 @@ class _Space:
         """The virtual file; from now on it is known where null chunks are."""
         nulls, groups = self._end, _in_order(self._groups, len(self._schema.leaves))
         groups.chunks["data_page_offset"][groups.is_null] += nulls
-        real = groups.chunks[~groups.is_null]
         footer_address = nulls + len(self._nulls) + TAIL_PADDING
         return VirtualFile(
             schema=self._schema,
             files=self._files,
             segments=self._segments,
             nulls=(nulls, bytes(self._nulls)),
-            footer=footer_of(self._schema, groups.rows, groups.chunks, groups.statistics),
+            placed=Placed(groups.rows, groups.chunks, groups.is_null),
+            encode=lambda: footer_of(self._schema, groups.rows, groups.chunks, groups.statistics),
             footer_address=footer_address,
-            chunks=np.stack([c.chunk_starts(real), real["total_compressed_size"]], axis=1),
-            rows=int(groups.rows.sum()),
-            row_groups=len(groups.rows),
             is_plain=self.is_plain and not groups.is_null.any(),
             is_whole=len(groups.rows) == self._whole,
             members=frozenset(groups.places[:, 0].tolist()),
