@@ -16,6 +16,7 @@ from windrow.errors import ConfigError, NotFound, StorageError
 from windrow.metastore import Metastore
 from windrow.mirror.metastore import MirroredMetastore
 from windrow.model.ids import time_ordered_id
+from windrow.scan.cells import Cells
 from windrow.scan.heat import Heat
 from windrow.scan.kept import KeptVersions
 from windrow.scan.pins import Pins
@@ -59,6 +60,8 @@ class Context:
     """Versions that are being read."""
     kept: KeptVersions | None = field(init=False, repr=False, compare=False)
     """What was listed of versions; None where nothing is kept."""
+    decoded: Cells | None = field(init=False, repr=False, compare=False)
+    """What was decoded for small questions; None where nothing is kept."""
     heat: Heat = field(init=False, repr=False, compare=False)
     """Which windows are asked for."""
 
@@ -66,6 +69,9 @@ class Context:
         object.__setattr__(self, "pins", Pins(self.metastore, self.new_id))
         kept = None if self.parsed is None else KeptVersions(self.parsed.budget)
         object.__setattr__(self, "kept", kept)
+        # Without pruning, every row goes through the engine.
+        decoded = None if self.parsed is None or not self.prune else Cells(self.parsed.budget // 2)
+        object.__setattr__(self, "decoded", decoded)
         object.__setattr__(self, "heat", Heat(self.metastore))
 
     @classmethod

@@ -197,7 +197,7 @@ class Lake:
     def _started(self) -> DuckDBEngine:
         if self._engine is None:
             store = self.context.reading or self.context.store
-            context = ReadContext(self.url, store, self.context.cache)
+            context = ReadContext(self.url, store, self.context.cache, self.context.decoded)
             self._engine = DuckDBEngine(context, threads=self._threads, memory_limit=self._memory_limit)
         return self._engine
 

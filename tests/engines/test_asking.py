@@ -23,9 +23,9 @@ def planned(lake, monkeypatch):
 
     seen, bind = [], Views.bind
 
-    def watched(self, stack, name, relation, plan, needed=None):
-        seen.append(plan.rows)
-        return bind(self, stack, name, relation, plan, needed)
+    def watched(self, stack, bound, *, runs):
+        seen.append(bound.plan.rows)
+        return bind(self, stack, bound, runs=runs)
 
     monkeypatch.setattr(Views, "bind", watched)
     return seen

@@ -160,7 +160,8 @@ class DuckDBEngine:
                     narrow = self._narrow(relation, naming)[0]
                     planned = relation.explain if take.explains and relation.explain else relation.plan
                     plan = planned(Question(tuple(narrow.columns.names), needed.get(name)))
-                    bound.append(views.bind(stack, name, narrow, plan, needed.get(name)))
+                    each = Bound(name, narrow, plan, needed.get(name))
+                    bound.append(views.bind(stack, each, runs=take.runs) if take.runs or take.explains else each)
                 for name, frame in _frames(asked, naming, relations).items():
                     connection.register(name, frame)
                     stack.callback(connection.unregister, name)

@@ -6,7 +6,7 @@ import time
 
 from windrow.engines.explanation import Explanation, FunnelStep, Reads, TableFunnel
 from windrow.engines.taking import Run, Statement
-from windrow.engines.views import Bound
+from windrow.engines.views import Bound, Rows
 from windrow.scan.plan import NOTHING, ScanPlan
 from windrow.scan.reading import VirtualReader
 from windrow.scan.spelling import spelled
@@ -19,6 +19,7 @@ class Planning:
 
     begun = False
     explains = False
+    runs = False
 
     def __call__(self, statement: Statement, run: Run) -> dict[str, ScanPlan]:  # noqa: ARG002
         """Return the plans; nothing is run."""
@@ -32,7 +33,7 @@ class Explaining:
     explains = True
 
     def __init__(self, *, analyze: bool) -> None:
-        self._analyze = analyze
+        self.runs = self._analyze = analyze
 
     def __call__(self, statement: Statement, run: Run) -> Explanation:
         """Return the explanation."""
@@ -81,7 +82,7 @@ def _why(bound: Bound) -> str:
 
 def _reads(bound: Bound) -> Reads | None:
     """What was read; None where DuckDB read the files by itself."""
-    counts = [reader.counts for reader in bound.readers if isinstance(reader, VirtualReader)]
+    counts = [reader.counts for reader in bound.readers if isinstance(reader, VirtualReader | Rows)]
     if len(counts) < len(bound.readers):
         return None
     return Reads(*(sum(each[place] for each in counts) for place in range(4)))

@@ -17,7 +17,7 @@ from windrow.scan.schema import arrow_of
 from windrow.scan.spelling import sql_name, sql_text
 from windrow.scan.virtual import VirtualFile
 
-__all__ = ["Relation", "found_columns", "rows_sql"]
+__all__ = ["Relation", "found_columns", "rows_sql", "source_sql"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +68,18 @@ def rows_sql(
     cursor: duckdb.DuckDBPyConnection, relation: Relation, virtual: Sequence[VirtualFile], paths: Sequence[str]
 ) -> str:
     """The query that gives the rows of a relation out of virtual files, which are served under paths."""
-    typed = _typed(cursor, relation.columns, found_columns(virtual))
     # Folders of a table are named after tenants and windows, which are no columns.
     options = f"union_by_name = {len(paths) > 1}, hive_partitioning = false"
     files = f"FROM read_parquet([{', '.join(map(sql_text, paths))}], {options})"
-    return f"SELECT {', '.join(_expressions(relation))} FROM (SELECT {typed} {files if paths else 'WHERE false'})"
+    return source_sql(cursor, relation, virtual, files if paths else "WHERE false")
+
+
+def source_sql(
+    cursor: duckdb.DuckDBPyConnection, relation: Relation, virtual: Sequence[VirtualFile], source: str
+) -> str:
+    """The query that gives the rows of a relation out of a source with the columns that virtual files have."""
+    typed = _typed(cursor, relation.columns, found_columns(virtual))
+    return f"SELECT {', '.join(_expressions(relation))} FROM (SELECT {typed} {source})"
 
 
 def found_columns(virtual: Sequence[VirtualFile]) -> dict[str, set[pa.DataType]]:

@@ -73,6 +73,8 @@ class Taking(Protocol[T_co]):
     """Whether somebody has got rows, so that the query cannot be run again unnoticed."""
     explains: bool
     """Whether plans should count how much there was to begin with."""
+    runs: bool
+    """Whether the query is run, so that rows are read."""
 
     def __call__(self, statement: Statement, run: Run) -> T_co:
         """Take the rows, and return what became of them; DuckDB's own part of it is done by `run`."""
@@ -83,6 +85,7 @@ class Collecting:
 
     begun = False
     explains = False
+    runs = True
 
     def __call__(self, statement: Statement, run: Run) -> pa.Table:
         """Return the rows."""
@@ -95,6 +98,7 @@ class Streaming(Generic[T]):
     """Batches, handed over while the query runs; what takes them is called when the first one is there."""
 
     explains = False
+    runs = True
 
     def __init__(self, into: Callable[[pa.RecordBatchReader], T]) -> None:
         self._into = into

@@ -1,7 +1,8 @@
-"""Names of a query as views of DuckDB over virtual files, kept from query to query.
+"""Names of a query as views of DuckDB over virtual files, or over the few rows of them, kept from query to query.
 
 A view reads from a path that stays the same; which virtual file is found there is another matter in every query. So
-a table that is asked again needs no new view, unless other columns of it are asked for.
+a table that is asked again needs no new view, unless other columns of it are asked for. Where a plan is small, its rows
+are gathered before DuckDB runs, and the view reads from a slot that holds them.
 """
 
 from __future__ import annotations
@@ -10,25 +11,51 @@ import itertools
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 from windrow.engines.filesystem import VirtualFileSystem
-from windrow.engines.relations import Relation, rows_sql
+from windrow.engines.relations import Relation, rows_sql, source_sql
 from windrow.model.predicate import Predicate
 from windrow.scan.context import ReadContext
+from windrow.scan.gathering import Gathered, Gathering
 from windrow.scan.plain import PlainFiles, plain_files
 from windrow.scan.plan import ScanPlan
-from windrow.scan.reading import VirtualReader
+from windrow.scan.reading import ReadCounts, VirtualReader
 from windrow.scan.spelling import sql_name
 from windrow.scan.virtual import VirtualFile
 
-__all__ = ["Bound", "Views"]
+__all__ = ["Bound", "Rows", "Views"]
 
 _MOST_VIEWS = 64
 _numbers = itertools.count(1)
+
+
+class Rows:
+    """Rows that were read before the query runs."""
+
+    failure = None
+
+    def __init__(self, counts: ReadCounts) -> None:
+        self.counts = counts
+
+    def finish(self) -> None:
+        """Nothing: files that can change are not read so."""
+
+
+class _Slot:
+    """Where a view finds the rows of the query that is running; its columns stay the same."""
+
+    def __init__(self, name: str, table: pa.Table) -> None:
+        self.name = name
+        self.schema = table.schema
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.table.__arrow_c_stream__(requested_schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +65,9 @@ class Bound:
     name: str
     relation: Relation
     plan: ScanPlan
-    readers: Sequence[VirtualReader | PlainFiles]
     needed: Predicate | None = None
     """What is known of the rows that matter."""
+    readers: Sequence[VirtualReader | PlainFiles | Rows] = ()
 
 
 class Views:
@@ -51,18 +78,48 @@ class Views:
         self._files = files
         self._context = context
         self._number = next(_numbers)
+        self._gathering = None if context.decoded is None else Gathering(context.decoded)
+        self._slots: OrderedDict[tuple[int, pa.Schema], _Slot] = OrderedDict()
         self._made: OrderedDict[str, str] = OrderedDict()
         self._places: dict[str, int] = {}
         self._texts: OrderedDict[tuple[Any, ...], tuple[Any, str]] = OrderedDict()
 
-    def bind(
-        self, stack: ExitStack, name: str, relation: Relation, plan: ScanPlan, needed: Predicate | None = None
-    ) -> Bound:
-        """Make sure of the view of a name; its virtual files are served until the stack is closed."""
+    def bind(self, stack: ExitStack, bound: Bound, *, runs: bool) -> Bound:
+        """Make sure of the view of a name; what it reads is there until the stack is closed.
+
+        Rows are gathered only for a query that `runs`.
+        """
+        name, relation, plan = bound.name, bound.relation, bound.plan
         place = self._places.setdefault(name, len(self._places))
+        gathered = self._gathered(plan, bound.needed) if runs else None
+        if gathered is not None:
+            slot = self._fill(stack, place, gathered.table)
+            self._define(name, self._text(relation, plan.virtual, [slot.name], is_slot=True))
+            return replace(bound, readers=[Rows(gathered.counts)])
         served = [self._serve(stack, f"{self._number}-{place}-{n}", each) for n, each in enumerate(plan.virtual)]
         self._define(name, self._text(relation, plan.virtual, [path for paths, _ in served for path in paths]))
-        return Bound(name, relation, plan, [reader for _, reader in served], needed)
+        return replace(bound, readers=[reader for _, reader in served])
+
+    def _gathered(self, plan: ScanPlan, needed: Predicate | None) -> Gathered | None:
+        if self._gathering is None or len(plan.virtual) != 1 or self._context.plain is not None:
+            return None
+        return self._gathering.gather(plan.virtual[0], needed)
+
+    def _fill(self, stack: ExitStack, place: int, table: pa.Table) -> _Slot:
+        """Put rows into the slot for their columns until the stack is closed."""
+        key = place, table.schema
+        if key not in self._slots:
+            slot = self._slots[key] = _Slot(f"windrow rows {next(_numbers)}", table)
+            self._connection.register(slot.name, slot)
+            if len(self._slots) > _MOST_VIEWS:
+                # Views may read from the slot that goes.
+                self.drop({name.lower() for name in self._made})
+                self._connection.unregister(self._slots.popitem(last=False)[1].name)
+        slot = self._slots[key]
+        self._slots.move_to_end(key)
+        slot.table = table
+        stack.callback(setattr, slot, "table", table.slice(0, 0))
+        return slot
 
     def drop(self, names: Collection[str]) -> None:
         """Forget views that would stand in for something else of their name, and those beyond the most."""
@@ -80,6 +137,7 @@ class Views:
     def forget(self) -> None:
         """Nothing is known of the views any more: what was done was undone."""
         self._made.clear()
+        self._slots.clear()
 
     def _define(self, name: str, text: str) -> None:
         if self._made.get(name) != text:
@@ -87,12 +145,18 @@ class Views:
             self._made[name] = text
         self._made.move_to_end(name)
 
-    def _text(self, relation: Relation, virtual: Sequence[VirtualFile], paths: Sequence[str]) -> str:
-        """What a view selects; the same for the same columns, schemas and paths."""
+    def _text(
+        self, relation: Relation, virtual: Sequence[VirtualFile], paths: Sequence[str], *, is_slot: bool = False
+    ) -> str:
+        """What a view selects; the same for the same columns, schemas and paths, or slot."""
         key = (id(relation), *(id(each.schema) for each in virtual), *paths)
         known = self._texts.get(key)
         if known is None:
-            text = rows_sql(self._connection, relation, virtual, paths)
+            text = (
+                source_sql(self._connection, relation, virtual, f"FROM {sql_name(paths[0])}")
+                if is_slot
+                else rows_sql(self._connection, relation, virtual, paths)
+            )
             # What the ids belong to is held, so that nothing else gets them.
             known = self._texts[key] = (relation, [each.schema for each in virtual]), text
             while len(self._texts) > _MOST_VIEWS:

@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from windrow.cache import Cache, MemoryCache
 from windrow.errors import InvalidInput
+from windrow.scan.cells import Cells
 from windrow.storage import Store, open_store
 
 __all__ = ["ReadContext", "ReadContextBuilder", "ScanContext", "ScanContextBuilder"]
@@ -49,6 +50,8 @@ class ReadContext:
     store: Store
     cache: Cache[bytes] | None = None
     """For footers, and for ranges of remote files."""
+    decoded: Cells | None = None
+    """For what is decoded of small plans; None leaves all decoding to engines."""
     parallel: int = 8
     """How many requests run at once."""
     in_flight: int = _GIB

@@ -33,6 +33,8 @@ from windrow.storage import ByteRange, LocalStore
 
 __all__ = ["NOTHING", "ScanPlan", "plan_files", "plan_kept"]
 
+_FEW_GRANULES = 8
+
 
 @dataclass(frozen=True, eq=False)
 class ScanPlan:
@@ -112,12 +114,16 @@ def plan_kept(
 def _kept_virtual(
     kept: KeptSplits, units: Sequence[Unit], parts: Sequence[Part], columns: tuple[str, ...] | None
 ) -> list[VirtualFile] | None:
-    """One virtual file out of the address space that is kept, where whole row groups of like files are all there is."""
-    if len(parts) != 1 or any(piece.stop is not None for piece in parts[0].pieces):
+    """One virtual file of like files, by what is kept of them: a schema, and the address space of row groups."""
+    if len(parts) != 1:
         return None
     unit = next(unit for unit in units if unit.sidecar is parts[0].sidecar)
     space = kept.space(unit, columns)
-    return None if space is None else [space.virtual(parts[0], kept.row_groups)]
+    if space is None:
+        return None
+    if any(piece.stop is not None for piece in parts[0].pieces):
+        return [lay_out(kept.files, space.schema, parts)]
+    return [space.virtual(parts[0], kept.row_groups)]
 
 
 def _parts(
@@ -219,11 +225,18 @@ def _part(
         if mask is None or mask.all() or not _can_be_cut(unit.sidecar, at, columns):
             pieces.append(piece)
         else:
-            pieces += [Piece(piece.file, at, piece.group, first, stop) for first, stop in granules.ranges]
+            pieces += [Piece(piece.file, at, piece.group, first, stop) for first, stop in _apart(granules.ranges)]
         asked += 0 if mask is None else len(mask)
         left += 0 if mask is None else int(mask.sum())
     steps.append(Step("granule keys", "granules", asked, left))
     return Part(unit.sidecar, pieces)
+
+
+def _apart(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Few granules one by one, so that what is kept of one is of use whichever others a question needs."""
+    if sum(stop - first for first, stop in ranges) > _FEW_GRANULES:
+        return list(ranges)
+    return [(at, at + 1) for first, stop in ranges for at in range(first, stop)]
 
 
 def _can_be_cut(sidecar: Sidecar, unit: int, columns: Sequence[str] | None) -> bool:

@@ -85,6 +85,9 @@ class Segment:
 class Placed(NamedTuple):
     """The row groups of a virtual file, in the order in which they are read."""
 
+    places: NDArray[np.int64]
+    """The file of each, its row group there, and of which granules it is: from the first to before the last; -1 where
+    it is whole."""
     rows: NDArray[np.int64]
     chunks: NDArray[np.void]
     """By row group and leaf; their offsets are addresses."""
@@ -93,14 +96,15 @@ class Placed(NamedTuple):
 
     def take(self, places: Sequence[int]) -> Placed:
         """Some of the row groups."""
-        return Placed(self.rows[places], self.chunks[places], self.is_null[places])
+        return Placed(self.places[places], self.rows[places], self.chunks[places], self.is_null[places])
 
     def joined(self, more: Placed) -> Placed:
         """These row groups and others behind them."""
-        rows, is_null = np.concatenate([self.rows, more.rows]), np.concatenate([self.is_null, more.is_null])
+        places, rows = np.concatenate([self.places, more.places]), np.concatenate([self.rows, more.rows])
+        is_null = np.concatenate([self.is_null, more.is_null])
         # As bytes: records would be copied field by field.
         chunks = b"".join([self.chunks.tobytes(), more.chunks.tobytes()])
-        return Placed(rows, np.frombuffer(chunks, c.FOOTER_CHUNK).reshape(is_null.shape), is_null)
+        return Placed(places, rows, np.frombuffer(chunks, c.FOOTER_CHUNK).reshape(is_null.shape), is_null)
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,8 +180,8 @@ class KeptSpace:
     """An address space of all files of a list, in which whole row groups keep their addresses from scan to scan.
 
     A row group is put into it when it is first asked for, and encoded when a footer first needs it. Of what is in it
-    each virtual file shows those row groups that its scan needs. Where nobody looks may be anything, so it costs nothing
-    that the space is large.
+    each virtual file shows those row groups that its scan needs. Where nobody looks may be anything, so it costs
+    nothing that the space is large.
     """
 
     def __init__(self, files: Sequence[DataFile], schema: VirtualSchema) -> None:
@@ -216,10 +220,10 @@ class KeptSpace:
         self._space.place(part)
         for groups in self._space.taken():
             groups.chunks["data_page_offset"][groups.is_null] += self._nulls_start
-            for file, number, _ in groups.places.tolist():
+            for file, number, _, _ in groups.places.tolist():
                 self._slots[file, number] = len(self._slots)
                 self._segments[file] = self._space.segment_of(file)
-            self._placed = self._placed.joined(Placed(groups.rows, groups.chunks, groups.is_null))
+            self._placed = self._placed.joined(Placed(groups.places, groups.rows, groups.chunks, groups.is_null))
             self._statistics += groups.statistics
 
     def _footer(self, slots: Sequence[int], placed: Placed) -> bytes:
@@ -232,15 +236,20 @@ class KeptSpace:
         return assemble_footer(self.schema, len(slots), int(placed.rows.sum()), encoded)
 
 
-def _no_groups(leaves: int) -> tuple[NDArray[np.int64], NDArray[np.void], NDArray[np.bool_]]:
-    return np.empty(0, np.int64), np.empty((0, leaves), c.FOOTER_CHUNK), np.empty((0, leaves), bool)
+def _no_groups(leaves: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.void], NDArray[np.bool_]]:
+    return (
+        np.empty((0, 4), np.int64),
+        np.empty(0, np.int64),
+        np.empty((0, leaves), c.FOOTER_CHUNK),
+        np.empty((0, leaves), bool),
+    )
 
 
 class _Groups(NamedTuple):
     """Row groups of the virtual file, as arrays."""
 
     places: NDArray[np.int64]
-    """The file of each, its row group there, and the first granule: they are read in this order."""
+    """The file of each, its row group there, and its granules, as `Placed` has them: they are read in this order."""
     rows: NDArray[np.int64]
     chunks: NDArray[np.void]
     """By row group and leaf."""
@@ -253,7 +262,7 @@ class _Groups(NamedTuple):
 def _in_order(groups: Sequence[_Groups], leaves: int) -> _Groups:
     """All row groups together, in the order in which they are read."""
     if not groups:
-        return _Groups(np.empty((0, 3), np.int64), *_no_groups(leaves), [])
+        return _Groups(*_no_groups(leaves), [])
     places, rows, chunks, is_null = (np.concatenate(each) for each in list(zip(*groups, strict=True))[:4])
     statistics = [each for group in groups for each in group.statistics]
     order = np.lexsort(places.T[::-1])
@@ -327,7 +336,7 @@ class _Space:
             files=self._files,
             segments=self._segments,
             nulls=(nulls, bytes(self._nulls)),
-            placed=Placed(groups.rows, groups.chunks, groups.is_null),
+            placed=Placed(groups.places, groups.rows, groups.chunks, groups.is_null),
             encode=lambda: footer_of(self._schema, groups.rows, groups.chunks, groups.statistics),
             footer_address=footer_address,
             is_plain=self.is_plain and not groups.is_null.any(),
@@ -352,7 +361,7 @@ class _Space:
         is_null[:, [leaf.index for leaf in self._schema.leaves if leaf.index not in set(there)]] = True
         for group, leaf in np.argwhere(is_null).tolist():
             placed[group, leaf] = self._null(self._schema.leaves[leaf], int(rows[group]))
-        places = np.array([(piece.file, piece.group, 0) for piece in pieces], np.int64)
+        places = np.array([(piece.file, piece.group, -1, -1) for piece in pieces], np.int64)
         self._groups.append(_Groups(places, rows, placed, is_null, [_bytes(part.sidecar)] * len(pieces)))
 
     def _place_run(
@@ -371,7 +380,7 @@ class _Space:
                 placed[leaf.index] = self._null(leaf, rows)
             else:
                 placed[leaf.index] = self._run(piece, granules, positions[leaf.index], chunks[leaf.index])
-        place = np.array([(piece.file, piece.group, piece.first)], np.int64)
+        place = np.array([(piece.file, piece.group, piece.first, piece.stop)], np.int64)
         found_rows = np.array([rows], np.int64)
         self._groups.append(_Groups(place, found_rows, placed[None], is_null[None], [_bytes(part.sidecar)]))
 

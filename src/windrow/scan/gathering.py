@@ -1,0 +1,183 @@
+"""The few rows of a small plan, out of what is kept decoded: no file for an engine to open.
+
+To open a file, an engine parses a footer and asks for bytes in many small reads, and then decodes pages of which it
+needs a few rows. So row groups of files that are asked about again are decoded here, once, and kept (`scan.cells`).
+What rows must fulfil is looked at before an engine gets them: it is given a superset of the rows that matter, as with
+every plan, and filters them itself.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from windrow.errors import Damaged
+from windrow.model.predicate import And, Predicate, columns_of
+from windrow.parquet.placement import VirtualSchema
+from windrow.scan.cells import Cells, FixedCells, Key, TextCells
+from windrow.scan.decoding import MOST_BYTES, Column, columns_of_schema, decode, is_near
+from windrow.scan.matching import matching_texts, matching_values
+from windrow.scan.reading import ReadCounts
+from windrow.scan.virtual import VirtualFile
+from windrow.storage import LocalStore
+
+__all__ = ["Gathered", "Gathering"]
+
+MOST_ROWS = 2**17
+_MOST_SCHEMAS = 64
+
+_Longs = NDArray[np.int64]
+
+
+class Gathered(NamedTuple):
+    """The rows of a plan, and what was read for them."""
+
+    table: pa.Table
+    counts: ReadCounts
+
+
+class Gathering:
+    """Gathers the rows of virtual files out of cells; what it knows of schemas is kept."""
+
+    def __init__(self, cells: Cells) -> None:
+        self._cells = cells
+        self._known: OrderedDict[int, tuple[VirtualSchema, list[Column] | None]] = OrderedDict()
+
+    def gather(self, virtual: VirtualFile, needed: Predicate | None) -> Gathered | None:
+        """The rows of a virtual file that fulfil a predicate, and perhaps others; None where it is not for here."""
+        is_small = 0 < virtual.rows <= MOST_ROWS and int(virtual.chunks[:, 1].sum()) <= MOST_BYTES
+        columns = self._columns(virtual.schema) if is_small and is_near(virtual) else None
+        if columns is None:
+            return None
+        keys = _keys(virtual)
+        with self._cells.lock:
+            if not self._cells.are_hot(keys):
+                return None
+            numbers = self._cells.numbers(keys)
+            try:
+                counts = self._fill(virtual, columns, numbers)
+            except (Damaged, pa.ArrowInvalid):
+                return None
+            if counts is None:
+                return None
+            table = _Rows(self._cells, columns, numbers, virtual.placed.rows).table(needed)
+            self._cells.shrink()
+            return Gathered(table, counts)
+
+    def _columns(self, schema: VirtualSchema) -> list[Column] | None:
+        if id(schema) not in self._known:
+            # The schema is held, so that nothing else gets its id.
+            self._known[id(schema)] = schema, columns_of_schema(schema)
+            while len(self._known) > _MOST_SCHEMAS:
+                self._known.popitem(last=False)
+        return self._known[id(schema)][1]
+
+    def _fill(self, virtual: VirtualFile, columns: Sequence[Column], numbers: _Longs) -> ReadCounts | None:
+        """Have all columns of all cells; None where one cannot be decoded."""
+        has = np.logical_and.reduce([_kept(self._cells, column).has(numbers) for column in columns])
+        if has.all():
+            return ReadCounts(0, 0, 0, len(numbers))
+        missing = np.flatnonzero(~has)
+        found = decode(virtual, missing.tolist(), columns)
+        if found is None:
+            return None
+        decoded, counts = found
+        for column, values in zip(columns, decoded, strict=True):
+            kept = _kept(self._cells, column)
+            # The compiler of types does not know that texts go with texts.
+            kept.add(numbers[missing], virtual.placed.rows[missing], values)  # type: ignore[arg-type]
+        return counts._replace(cache_hits=len(numbers) - len(missing))
+
+
+def _kept(cells: Cells, column: Column) -> FixedCells | TextCells:
+    if column.dtype is None:
+        return cells.texts(column.name)
+    return cells.fixed(column.name, column.type, column.dtype)
+
+
+def _keys(virtual: VirtualFile) -> list[Key]:
+    roots: dict[int, str] = {}
+    keys = []
+    for number, group, first, stop in virtual.placed.places.tolist():
+        file = virtual.files[number]
+        root = roots.get(id(file.store))
+        if root is None:
+            root = roots[id(file.store)] = str(file.store.root) if isinstance(file.store, LocalStore) else ""
+        keys.append((root, file.key, group, first, stop))
+    return keys
+
+
+class _Rows:
+    """The rows of some cells."""
+
+    def __init__(self, cells: Cells, columns: Sequence[Column], numbers: _Longs, rows: _Longs) -> None:
+        self._cells = cells
+        self._columns = columns
+        self._numbers = numbers
+        self._ends = np.cumsum(rows)
+        self._starts = self._ends - rows
+        self._codes: dict[str, NDArray[np.int32]] = {}
+
+    def table(self, needed: Predicate | None) -> pa.Table:
+        """The rows that may matter."""
+        at = self._chosen(needed)
+        cell = np.searchsorted(self._ends, at, "right")
+        row = at - self._starts[cell]
+        parts = _parts(needed)
+        for column in self._columns:
+            tests = [part for part in parts if columns_of(part) == {column.name}]
+            if tests and column.dtype is not None:
+                passes = self._passing(column, tests, cell, row)
+                at, cell, row = at[passes], cell[passes], row[passes]
+        arrays = [self._array(column, at, cell, row) for column in self._columns]
+        return pa.Table.from_arrays(arrays, names=[column.name for column in self._columns])
+
+    def _chosen(self, needed: Predicate | None) -> _Longs:
+        """The rows that may pass tests of texts, counted over all cells."""
+        mask: NDArray[np.bool_] | None = None
+        for column in self._columns:
+            tests = [part for part in _parts(needed) if columns_of(part) == {column.name}]
+            if not tests or column.dtype is not None:
+                continue
+            kept = self._cells.texts(column.name)
+            codes, lengths = kept.runs(self._numbers)
+            for test in tests:
+                passing = matching_texts(test, kept.arrow)
+                if passing is not None:
+                    # The code of null is the last one.
+                    passes = np.repeat(np.append(passing, False)[codes], lengths)
+                    mask = passes if mask is None else mask & passes
+        return np.arange(self._ends[-1]) if mask is None else np.flatnonzero(mask)
+
+    def _passing(self, column: Column, tests: Sequence[Predicate], cell: _Longs, row: _Longs) -> NDArray[np.bool_]:
+        values, valid = _fixed(self._cells, column).take(self._numbers, cell, row)
+        passes = np.ones(len(values), bool)
+        for test in tests:
+            found = matching_values(test, values, column.type)
+            if found is not None:
+                passes &= found if valid is None else found & valid
+        return passes
+
+    def _array(self, column: Column, at: _Longs, cell: _Longs, row: _Longs) -> pa.Array:
+        if column.dtype is None:
+            kept = self._cells.texts(column.name)
+            codes, lengths = kept.runs(self._numbers)
+            chosen = codes[np.searchsorted(np.cumsum(lengths), at, "right")]
+            return kept.arrow.take(pa.array(chosen, mask=chosen < 0))
+        values, valid = _fixed(self._cells, column).take(self._numbers, cell, row)
+        bitmap = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
+        return pa.Array.from_buffers(column.type, len(values), [bitmap, pa.py_buffer(values)])
+
+
+def _fixed(cells: Cells, column: Column) -> FixedCells:
+    return cells.fixed(column.name, column.type, column.dtype or "")
+
+
+def _parts(needed: Predicate | None) -> tuple[Predicate, ...]:
+    """What a row must meet, each by itself."""
+    return needed.parts if isinstance(needed, And) else () if needed is None else (needed,)
