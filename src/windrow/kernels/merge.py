@@ -22,8 +22,8 @@ __all__ = [
     "merge_order",
     "merge_rows",
     "merge_scattered",
+    "pack_rows",
     "scattered_share",
-    "sort_rows",
 ]
 
 Words = npt.NDArray[np.uint64]
@@ -33,8 +33,6 @@ Longs = npt.NDArray[np.int64]
 FEW_ROWS, SHORT_RUN = 256, 4
 """A series of so few rows, in runs that are so short on average, is sorted faster than merged."""
 ABOVE = np.uint64(2**64 - 1)
-DIGIT = 8
-"""Keys are sorted by so many bits at a time."""
 
 
 @kernel
@@ -195,7 +193,7 @@ def _merge_series(
 
 
 @kernel
-def _sort_series(
+def _sort_few(
     runs_in: tuple[Longs, Longs, Longs, Ints, Words],
     first: int,
     last: int,
@@ -261,7 +259,7 @@ def merge_order(
             runs_in = memory(entries), memory(at), memory(ends), memory(inputs), memory(last_key)
             if rows <= FEW_ROWS and rows < SHORT_RUN * (last - first):
                 few = memory(keys), memory(rows_of), memory(of)
-                runs = _sort_series(runs_in, first, last, few, runs_out, runs)
+                runs = _sort_few(runs_in, first, last, few, runs_out, runs)
             else:
                 runs = _merge_series(runs_in, first, last, (memory(heads), memory(heap)), runs_out, runs)
         place += rows
@@ -269,6 +267,17 @@ def merge_order(
         groups += 1
         first = last
     return runs, groups
+
+
+@kernel
+def pack_rows(runs: Words, ends: Longs, numbers: Words, bits: int, out: Words) -> None:
+    """The number of a column of runs and that of each row, which has so many bits, become one."""
+    row, shift, known, target = 0, np.uint64(bits), memory(numbers), memory(out)
+    for run in range(ends.size):
+        high = runs[run] << shift if bits < 64 else np.uint64(0)
+        for place in range(row, ends[run]):
+            target[place] = high | np.uint64(known[place])
+        row = ends[run]
 
 
 @kernel
@@ -447,42 +456,5 @@ def merge_rows(keys: Words, input_ends: Longs) -> tuple[Words, Ints]:
     while count > 1:
         _merge_pairs(memory(found), memory(rows), memory(ends), count, memory(out), memory(out_rows))
         count = (count + 1) >> 1
-        found, rows, out, out_rows, spare, spare_rows = out, out_rows, spare, spare_rows, out, out_rows
-    return found, rows
-
-
-@kernel
-def sort_rows(keys: Words, bits: int) -> tuple[Words, Ints]:
-    """The keys of all rows in their order, and the rows, by so many of their lowest bits: digit by digit.
-
-    Rows with the same key keep their order.
-    """
-    passes, size = (bits + DIGIT - 1) // DIGIT, keys.size
-    counts, mask = np.zeros((passes, 1 << DIGIT), np.int64), np.uint64((1 << DIGIT) - 1)
-    for row in range(size):
-        key = keys[row]
-        for digit in range(passes):
-            counts[digit, np.int64(key >> np.uint64(digit * DIGIT) & mask)] += 1
-    found, rows = keys, np.arange(size).astype(np.int32)
-    out, out_rows = np.empty_like(keys), np.empty(size, np.int32)
-    spare, spare_rows = np.empty_like(keys), rows
-    for digit in range(passes):
-        at, by, least = 0, np.uint64(digit * DIGIT), 0
-        for bucket in range(1 << DIGIT):
-            count = counts[digit, bucket]
-            least = max(least, count)
-            counts[digit, bucket] = at
-            at += count
-        if least == size:
-            continue
-        starts, source, source_rows = memory(counts[digit]), memory(found), memory(rows)
-        target, target_rows = memory(out), memory(out_rows)
-        for row in range(size):
-            key = source[row]
-            digit_of = np.int64(key >> by & mask)
-            place = starts[digit_of]
-            starts[digit_of] = place + 1
-            target[place] = key
-            target_rows[place] = source_rows[row]
         found, rows, out, out_rows, spare, spare_rows = out, out_rows, spare, spare_rows, out, out_rows
     return found, rows

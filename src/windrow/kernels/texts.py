@@ -67,57 +67,57 @@ def _grown(hashes: Words, distinct: int, size: int) -> Ints:
 
 
 @kernel
-def _same(words: Words, offsets: Longs, lengths: Longs, one: int, other: int) -> bool:
-    length = lengths[one]
-    return length == lengths[other] and _equal(words, offsets[one], offsets[other], length)
-
-
-@kernel
 def _find(
     words: Words,
     table: Ints,
     mask: int,
     hashes: Words,
     mixed: np.uint64,
-    firsts: Longs,
-    spans: tuple[Longs, Longs],
-    place: int,
+    known: tuple[Longs, Longs],
+    at: int,
+    size: int,
 ) -> int:
-    """The slot of the table that a text has, or would have, by its hash."""
+    """The slot of the table that a text of so many bytes has, or would have, by its hash."""
     slot = _signed(mixed & np.uint64(mask))
     while table[slot] != FREE:
         number = table[slot]
-        if hashes[number] == mixed and _same(words, spans[0], spans[1], firsts[number], place):
+        if hashes[number] == mixed and size == known[1][number] and _equal(words, known[0][number], at, size):
             break
         slot = (slot + 1) & mask
     return slot
 
 
 @kernel
-def unify_texts(words: Words, offsets: Longs, lengths: Longs, unlike: int) -> tuple[Ints, Longs]:
+def unify_texts(words: Words, offsets: Longs, lengths: Longs) -> tuple[Ints, Longs]:
     """Number the texts by their first appearance: the number of each, and where each distinct one was first.
 
-    The first `unlike` texts are those of dictionaries, where no two neighbours are the same; sorted columns that are
-    written out repeat the last text, which is tried first.
+    Dictionaries of like files hold the same texts in nearly the same order, and sorted columns that are written out
+    repeat the last text: the one that came next the last time is tried before any other.
     """
-    numbers, firsts = np.empty(offsets.size, np.int32), np.empty(offsets.size, np.int64)
-    hashes = np.empty(offsets.size, np.uint64)
-    bare, spans = memory(words), (memory(offsets), memory(lengths))
-    table, distinct, number = np.full(FIRST_TABLE, FREE, np.int32), 0, np.int32(0)
-    for place in range(offsets.size):
-        if place > unlike and _same(bare, spans[0], spans[1], place - 1, place):
-            numbers[place] = number
-            continue
-        mixed = _hash(bare, offsets[place], lengths[place])
-        slot = _find(bare, memory(table), table.size - 1, memory(hashes), mixed, memory(firsts), spans, place)
-        number = table[slot]
+    most = offsets.size
+    numbers, firsts, hashes = np.empty(most, np.int32), np.empty(most, np.int64), np.empty(most, np.uint64)
+    starts, sizes, followers = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int32)
+    bare, known = memory(words), (memory(starts), memory(sizes))
+    table, distinct, last = np.full(FIRST_TABLE, FREE, np.int32), 0, 0
+    for place in range(most):
+        at, size = offsets[place], lengths[place]
+        if place:
+            guess = followers[last]
+            if size == sizes[guess] and _equal(bare, starts[guess], at, size):
+                numbers[place] = last = guess
+                continue
+        mixed = _hash(bare, at, size)
+        slot = _find(bare, memory(table), table.size - 1, memory(hashes), mixed, known, at, size)
+        number = _signed(table[slot])
         if number == FREE:
-            number = np.int32(distinct)
-            table[slot], firsts[distinct], hashes[distinct] = number, place, mixed
+            number = distinct
+            table[slot], firsts[number], hashes[number] = number, place, mixed
+            starts[number], sizes[number], followers[number] = at, size, number
             distinct += 1
             if 2 * distinct > table.size:
                 table = _grown(hashes, distinct, 4 * table.size)
-        numbers[place] = number
+        followers[last] = number
+        numbers[place] = last = number
     return numbers, firsts[:distinct].copy()
 
 

@@ -7,12 +7,10 @@ pyarrow, plainly, and read then.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from concurrent.futures import Executor
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from threading import Lock
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,9 +27,6 @@ from windrow.parquet.page_reader import Chunks, Coded, CodedRows, Fixed, scan_pa
 __all__ = ["Batch", "Piece", "Source"]
 
 LACKING, FOREIGN = -1, -2
-Result = TypeVar("Result")
-WORTH_THREADS = 1 << 20
-"""With fewer rows threads mostly wait for each other: what is left between compiled calls is done by one at a time."""
 
 
 class Piece(NamedTuple):
@@ -52,12 +47,6 @@ class Source:
     chunks: npt.NDArray[np.void]
     """A chunk for each row group of all inputs and each column."""
     marks: npt.NDArray[np.int64]
-    executor: Executor | None = None
-
-    def each(self, work: Callable[[int], Result], columns: Iterable[int], rows: int) -> Iterator[Result]:
-        """Do the work for some columns of so many rows, several at a time if that pays; results in their order."""
-        executor = self.executor if rows >= WORTH_THREADS else None
-        return map(work, columns) if executor is None else executor.map(work, columns)
 
     @cached_property
     def first_groups(self) -> npt.NDArray[np.int64]:
@@ -75,8 +64,6 @@ class Batch:
     whole: Batch | None = None
     """That which has the bytes, when this is a part of it."""
     _readers: dict[int, pq.ParquetFile] = field(default_factory=dict)
-    _reading: Lock = field(default_factory=Lock)
-    """Held while pyarrow reads: a file of its is for one thread at a time."""
 
     @cached_property
     def starts(self) -> npt.NDArray[np.int64]:
@@ -87,11 +74,6 @@ class Batch:
     def rows(self) -> int:
         """How many rows all pieces have."""
         return int(self.starts[-1])
-
-    def load(self) -> None:
-        """Fetch all bytes, before several threads ask for them."""
-        if any(column.way is not Way.ARROW for column in self.source.columns):
-            _ = self.headers
 
     def without(self, dropped: Collection[int]) -> Batch:
         """The same bytes, but none of the rows of some pieces."""
@@ -221,9 +203,8 @@ class Batch:
         if column.name not in {leaf.path[0] for leaf in source.footer.leaves}:
             return pa.chunked_array([pa.nulls(rows, column.field.type)])
         try:
-            with self._reading:
-                reader = self._readers.get(piece.input) or self._readers.setdefault(piece.input, source.reader())
-                table = reader.read_row_group(piece.group, columns=[column.name])
+            reader = self._readers.get(piece.input) or self._readers.setdefault(piece.input, source.reader())
+            table = reader.read_row_group(piece.group, columns=[column.name])
             return table.column(column.name).cast(column.field.type)
         except (pa.ArrowException, OSError, KeyError) as error:
             raise Damaged(f"{source.key}: column {column.name!r} cannot be read: {error}; write it again") from error

@@ -8,7 +8,6 @@ budget gives the same bytes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice, pairwise
@@ -44,6 +43,7 @@ class MergeOptions:
     memory_budget: int = 128 * 2**20
     """Bytes that a batch should take."""
     threads: int = 1
+    """How many requests are made at once where a store is slow to answer; all else is done by one thread."""
     plain: bool = False
     """Read, gather and write all columns by pyarrow."""
     layout: Layout = DEFAULT_LAYOUT
@@ -81,20 +81,19 @@ class Merge:
         options: MergeOptions,
         *,
         timestamp: str = "timestamp",
-        executor: Executor | None = None,
         field_ids: Mapping[str, int] | None = None,
     ) -> Merge:
         """Plan a merge of inputs that are sorted by the schema; columns keep their field ids unless given others."""
         file_schema = FileSchema(with_field_ids(united_schema(inputs, schema), field_ids or {}), created_by())
         columns = plan_columns(file_schema, plain=options.plain, blooms=options.bloom_filters)
-        source = Source(inputs, columns, *chunk_table(inputs, columns), executor)
+        source = Source(inputs, columns, *chunk_table(inputs, columns))
         return cls(inputs, schema, file_schema, columns, source, options, timestamp)
 
     def run(self) -> list[Output]:
         """Do all of it; the outputs are complete but for what `Output.finish` adds."""
         cuts = Cuts.of(self.inputs, self.options.outputs)
         at = [(0, 0)] * len(self.inputs)
-        row_bytes = _row_bytes(self.inputs, self.options.threads)
+        row_bytes = _row_bytes(self.inputs)
         target = max(self.options.memory_budget // row_bytes, self.options.layout.row_group_rows)
         most = target
         self._patient = sum(source.rows for source in self.inputs) > most
@@ -181,8 +180,7 @@ class Merge:
     def _order(self, batch: Batch) -> tuple[Merged, dict[int, Any]]:
         """The order of a batch, and the columns that were read for it, by their places."""
         places = [place for place, _ in self._sorting]
-        batch.load()
-        held = dict(zip(places, self.source.each(batch.values, places, batch.rows), strict=True))
+        held = {place: batch.values(place) for place in places}
         keys = [key_of(held[place], self.columns[place].dtype, column) for place, column in self._sorting]
         names = [column.name for _, column in self._sorting]
         series = names.index(self.timestamp) if self.timestamp in names else max(len(names) - 1, 0)
@@ -260,13 +258,13 @@ class Merge:
         self.outputs.append(Output(self.file_schema, self.columns, sorting, wanted, sorted_by))
 
 
-def _row_bytes(inputs: Sequence[Input], columns: int) -> int:
-    """What a row takes in memory: its key and its place in the order, and as many columns as there are threads."""
+def _row_bytes(inputs: Sequence[Input]) -> int:
+    """What a row takes in memory: its key and its place in the order, and one column before and behind it."""
     widest = 0
     for source in inputs:
         sizes = source.footer.chunks["total_uncompressed_size"].sum(axis=0)
         widest = max(widest, int(sizes.max(initial=0)) // max(source.rows, 1))
-    return KEY_AND_PLACE + 2 * widest * columns
+    return KEY_AND_PLACE + 2 * widest
 
 
 def _few(_group: int, first: int, last: int) -> bool:

@@ -308,7 +308,8 @@ def merge_order(keys: Sequence[Key], names: Sequence[str], rows: Sequence[int], 
 
 def _by_rows(keys: Sequence[Key], names: Sequence[str], input_ends: Longs, series_columns: int) -> Merged:
     """The order by merging row by row: where it jumps at almost every row there is nothing to gain from runs."""
-    from windrow.kernels.merge import check_rows, merge_rows, sort_rows
+    from windrow.kernels.merge import check_rows, merge_rows
+    from windrow.kernels.sorting import sort_rows
 
     numbers, bits = _row_numbers(keys, int(input_ends[-1])), sum(key.bits for key in keys)
     wrong = check_rows(numbers, input_ends)
@@ -316,31 +317,37 @@ def _by_rows(keys: Sequence[Key], names: Sequence[str], input_ends: Longs, serie
         raise _unsorted(wrong, names, input_ends)
     # a merge goes over all rows once for each doubling of the inputs, a sort once for each digit
     many = bits <= SORTED_BITS * input_ends.size.bit_length()
-    ordered, rows = sort_rows(numbers, bits) if many else merge_rows(numbers, input_ends)
+    ordered, rows = sort_rows(numbers, bits, keys[-1].bits) if many else merge_rows(numbers, input_ends)
     ends = _changes(ordered, keys[-1].bits)
-    borders = _changes(ordered, sum(key.bits for key in keys[series_columns:]))[:-1]
+    inner = sum(key.bits for key in keys[series_columns:])
+    borders = (ends if inner == keys[-1].bits else _changes(ordered, inner))[:-1]
     firsts = rows[np.append(0, ends[:-1])] if ends.size else rows
     return Merged(MergeOrder(rows, None, input_ends), RowKeys(numbers, ordered), ends, firsts, borders)
 
 
 def _row_numbers(keys: Sequence[Key], rows: int) -> Words:
     """The numbers of all keys packed into one for each row."""
-    from windrow.kernels.merge import append_rows, append_runs
+    from windrow.kernels.merge import append_rows, append_runs, pack_rows
 
-    numbers, runs = np.zeros(rows, np.uint64), Keys(np.zeros(0, np.uint64), np.zeros(0, np.int64))
+    numbers: Words | None = None
+    runs = Keys(np.zeros(1, np.uint64), np.array([rows]))
     for key in keys:
         if key.ends is not None:
             # runs meet in fewer runs than there are rows
-            runs = (
-                _combined(runs, key.numbers, key.ends, key.bits)
-                if runs.ends.size
-                else Keys(key.numbers, key.ends, key.bits)
-            )
-            continue
+            runs = _combined(runs, key.numbers, key.ends, key.bits)
+        elif numbers is None:
+            numbers = np.empty(rows, np.uint64)
+            pack_rows(runs.numbers, runs.ends, key.numbers, key.bits, numbers)
+            runs = Keys(np.zeros(1, np.uint64), np.array([rows]))
+        else:
+            if runs.bits:
+                append_runs(numbers, *runs)
+                runs = Keys(np.zeros(1, np.uint64), np.array([rows]))
+            append_rows(numbers, key.numbers, key.bits)
+    if numbers is None:
+        return np.repeat(runs.numbers, np.diff(runs.ends, prepend=0))
+    if runs.bits:
         append_runs(numbers, *runs)
-        runs = Keys(runs.numbers[:0], runs.ends[:0])
-        append_rows(numbers, key.numbers, key.bits)
-    append_runs(numbers, *runs)
     return numbers
 
 
@@ -356,10 +363,10 @@ def _combined(runs: Keys, numbers: Words, ends: Longs, bits: int) -> Keys:
 
 def _changes(ordered: Words, bits: int) -> Longs:
     """Where rows end whose keys agree in all but so many bits."""
-    if bits > 63:
-        return np.array([ordered.size][: ordered.size], np.int64)
-    kept = ordered >> np.uint64(bits)
-    return np.append(np.flatnonzero(kept[1:] != kept[:-1]) + 1, [ordered.size][: ordered.size])
+    from windrow.kernels.sorting import changes
+
+    ends = np.empty(ordered.size + 1, np.int64)
+    return ends[: changes(ordered, bits, ends)]
 
 
 def _by_runs(keys: Sequence[Key], names: Sequence[str], input_ends: Longs, series_columns: int) -> Merged:

@@ -171,7 +171,7 @@ def write_segments(
             made.append(encoded)
         return made
 
-    for made in batch.source.each(column, range(len(batch.source.columns)), batch.rows):
+    for made in map(column, range(len(batch.source.columns))):
         for segment, encoded, target in zip(segments, made, chunks, strict=True):
             fresh = [into for group, into in zip(segment.groups, target, strict=True) if group.piece is None]
             for into, own in zip(fresh, encoded, strict=False):

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.errors import Damaged, InvalidInput, NotFound
+from windrow.merging.heap import keep_freed_memory
 from windrow.merging.inputs import TOLD, Input, by_requests, open_inputs
 from windrow.merging.merge import DEFAULT_OPTIONS, Merge, MergeOptions
 from windrow.merging.output import Output
@@ -70,25 +71,30 @@ def merge_splits(  # noqa: PLR0913 - what few callers need is given by name
         place = replace(place, generation=0, replaces=())
     schema = SortSchema.parse(place.scope.sort_schema)
     options = replace(options, bloom_filters=settings.bloom_filters)
-    pool = ThreadPoolExecutor(options.threads) if options.threads > 1 else nullcontext()
+    keep_freed_memory()
+    inputs = _open(store, splits, options.threads)
+    merge = Merge.of(inputs, schema, options, timestamp=settings.timestamp, field_ids=field_ids)
+    try:
+        outputs = merge.run()
+        described = [_describe(output, schema, settings, place, name(number)) for number, output in enumerate(outputs)]
+        data = [output.finish(split.to_key_value()) for output, split in zip(outputs, described, strict=True)]
+        _verify(merge, data, verify, bookkeeping)
+        keys = [_granule_keys(output, schema) for output in outputs]
+        return _store(into or store, described, data, keys)
+    finally:
+        merge.close()
+
+
+def _open(store: Store, splits: Sequence[SplitMetadata], threads: int) -> list[Input]:
+    """The files of splits, each of which is what the metadata and its sidecar say."""
+    pool = ThreadPoolExecutor(threads) if threads > 1 else nullcontext()
     with pool as executor:
         inputs = open_inputs(store, [split.key for split in splits], executor)
         pairs = list(zip(splits, inputs, strict=True))
         for split, source in pairs:
             _check_input(split, source)
         by_requests(lambda pair: _check_sidecar(store, *pair), pairs, store, executor)
-        merge = Merge.of(inputs, schema, options, timestamp=settings.timestamp, executor=executor, field_ids=field_ids)
-        try:
-            outputs = merge.run()
-            described = [
-                _describe(output, schema, settings, place, name(number)) for number, output in enumerate(outputs)
-            ]
-            data = [output.finish(split.to_key_value()) for output, split in zip(outputs, described, strict=True)]
-            _verify(merge, data, verify, bookkeeping)
-            keys = [_granule_keys(output, schema) for output in outputs]
-            return _store(into or store, described, data, keys)
-        finally:
-            merge.close()
+    return inputs
 
 
 def _place(splits: Sequence[SplitMetadata]) -> _Place:

@@ -158,7 +158,7 @@ class Unpacked:
 
         table, stretches, owners = self._plain_entries()
         offsets, lengths = self._index(stretches, owners)
-        numbers, firsts = unify_texts(self.words, offsets, lengths, int(self.dictionaries[:, 2].sum()))
+        numbers, firsts = unify_texts(self.words, offsets, lengths)
         texts, ranks = _ranked(self.words, offsets[firsts], lengths[firsts])
         if self._scattered():
             return self._by_row(ranks[numbers], texts)

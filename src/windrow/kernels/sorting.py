@@ -1,0 +1,159 @@
+"""Rows of many inputs in the order of their keys, each of which is one 64-bit number.
+
+Where the order jumps at almost every row and there are many inputs, sorting takes fewer passes than merging.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from windrow.kernels.compiled import kernel, memory
+
+__all__ = ["changes", "sort_rows"]
+
+Words = npt.NDArray[np.uint64]
+Ints = npt.NDArray[np.int32]
+Longs = npt.NDArray[np.int64]
+
+DIGIT = 8
+"""Keys are sorted by so many bits at a time."""
+WIDEST = 10
+"""Words that have nothing beside them are sorted by at most so many bits at a time."""
+MOVES = 16
+"""Rows that move by more places on average are sorted faster than moved."""
+
+
+@kernel
+def _counts(words: Words, low: int, passes: int, digit: int) -> Longs:
+    """How many words have each digit, digit by digit from a bit on."""
+    counts, mask = np.zeros((passes, 1 << digit), np.int64), np.uint64((1 << digit) - 1)
+    for place in range(words.size):
+        rest = words[place] >> np.uint64(low)
+        for each in range(passes):
+            counts[each, np.int64(rest & mask)] += 1
+            rest >>= np.uint64(digit)
+    return counts
+
+
+@kernel
+def _sort_words(words: Words, low: int, high: int) -> Words:
+    """Words in the order of their bits from `low` up to `high`, digit by digit; those that agree in them keep theirs.
+
+    The words that are given become something else.
+    """
+    passes = max((high - low + WIDEST - 1) // WIDEST, 1)
+    digit = max((high - low + passes - 1) // passes, 1)
+    counts, mask = _counts(words, low, passes, digit), np.uint64((1 << digit) - 1)
+    found, out = words, np.empty_like(words)
+    for each in range(passes):
+        at, by = 0, np.uint64(low + each * digit)
+        for bucket in range(1 << digit):
+            count = counts[each, bucket]
+            counts[each, bucket] = at
+            at += count
+        starts, source, target = memory(counts[each]), memory(found), memory(out)
+        for place in range(words.size):
+            word = source[place]
+            digit_of = np.int64(word >> by & mask)
+            target[starts[digit_of]] = word
+            starts[digit_of] += 1
+        found, out = out, found
+    return found
+
+
+@kernel
+def _sort_digits(keys: Words, bits: int) -> tuple[Words, Ints]:
+    """The keys of all rows in their order, and the rows, by so many of their lowest bits: digit by digit."""
+    passes, size = (bits + DIGIT - 1) // DIGIT, keys.size
+    counts, mask = _counts(keys, 0, passes, DIGIT), np.uint64((1 << DIGIT) - 1)
+    found, rows = keys, np.arange(size).astype(np.int32)
+    out, out_rows = np.empty_like(keys), np.empty(size, np.int32)
+    spare, spare_rows = np.empty_like(keys), rows
+    for digit in range(passes):
+        at, by, most = 0, np.uint64(digit * DIGIT), 0
+        for bucket in range(1 << DIGIT):
+            count = counts[digit, bucket]
+            most = max(most, count)
+            counts[digit, bucket] = at
+            at += count
+        if most == size:
+            continue
+        starts, source, source_rows = memory(counts[digit]), memory(found), memory(rows)
+        target, target_rows = memory(out), memory(out_rows)
+        for row in range(size):
+            key = source[row]
+            digit_of = np.int64(key >> by & mask)
+            place = starts[digit_of]
+            starts[digit_of] = place + 1
+            target[place] = key
+            target_rows[place] = source_rows[row]
+        found, rows, out, out_rows, spare, spare_rows = out, out_rows, spare, spare_rows, out, out_rows
+    return found, rows
+
+
+@kernel
+def _sort_inside(keys: Words, rows: Ints, size: int, most: int) -> int:
+    """Move every row ahead of those that are greater; how often one moved, more than `most` when that was too often."""
+    moves = 0
+    for row in range(1, size):
+        key = keys[row]
+        if keys[row - 1] <= key:
+            continue
+        hole, number = row, rows[row]
+        while hole and keys[hole - 1] > key:
+            keys[hole], rows[hole] = keys[hole - 1], rows[hole - 1]
+            hole -= 1
+        keys[hole], rows[hole] = key, number
+        moves += row - hole
+        if moves > most:
+            break
+    return moves
+
+
+@kernel
+def _sort_series(keys: Words, bits: int, tail: int, row_bits: int) -> tuple[Words, Ints]:
+    """The keys of all rows ordered by all bits but the last `tail`, and the rows: a word each holds both."""
+    words, mask = np.empty_like(keys), np.uint64((1 << row_bits) - 1)
+    for row in range(keys.size):
+        words[row] = keys[row] >> np.uint64(tail) << np.uint64(row_bits) | np.uint64(row)
+    words = _sort_words(words, row_bits, row_bits + bits - tail)
+    found, rows = np.empty_like(keys), np.empty(keys.size, np.int32)
+    for place in range(keys.size):
+        origin = np.int64(words[place] & mask)
+        rows[place] = origin
+        found[place] = keys[origin]
+    return found, rows
+
+
+@kernel
+def sort_rows(keys: Words, bits: int, tail: int) -> tuple[Words, Ints]:
+    """The keys of all rows in their order, and the rows, by so many of their lowest bits.
+
+    Rows with the same key keep their order. All bits but the last `tail` are those of a series. Rows are sorted by
+    these, and then hardly move, since inputs follow each other in time; where they do, all bits are sorted by.
+    """
+    row_bits = 1
+    while keys.size >> row_bits:
+        row_bits += 1
+    if tail <= bits and bits - tail + row_bits <= 64 and tail < 64:
+        found, rows = _sort_series(keys, bits, tail, row_bits)
+        # a row never moves out of its series, whose keys are all below those of the next
+        if _sort_inside(memory(found), memory(rows), keys.size, MOVES * keys.size) <= MOVES * keys.size:
+            return found, rows
+    return _sort_digits(keys, bits)
+
+
+@kernel
+def changes(ordered: Words, bits: int, ends: Longs) -> int:
+    """Where rows end whose keys agree in all but the last bits, the last row included; how many such places."""
+    found, last, by = 0, np.uint64(0), np.uint64(bits)
+    for row in range(ordered.size):
+        head = ordered[row] >> by if bits < 64 else np.uint64(0)
+        ends[found] = row
+        found += row > 0 and head != last
+        last = head
+    if ordered.size:
+        ends[found] = ordered.size
+        found += 1
+    return found
