@@ -10,6 +10,8 @@ import gc
 import importlib.metadata
 import json
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -187,6 +189,53 @@ def interleaved(ways: Mapping[str, Callable[[], object]], rounds: int, *, tree: 
             ways[name]()
             results[name].wall.append(time.perf_counter() - wall)
             results[name].cpu.append(used() - cpu)
+        order = order[1:] + order[:1]
+    return results
+
+
+class Worker:
+    """A way that runs in a process of its own: idle threads and memory that others left behind are not in its count."""
+
+    def __init__(self, code: str) -> None:
+        """`code` is what the process runs; it ends with `serve`."""
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def __call__(self) -> tuple[float, float]:
+        """Run once: CPU and wall seconds."""
+        if self._process.stdin is None or self._process.stdout is None:
+            raise AssertionError("both ends are pipes")
+        print("run", file=self._process.stdin, flush=True)
+        cpu, wall = self._process.stdout.readline().split()
+        return float(cpu), float(wall)
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.communicate()
+
+
+def serve(way: Callable[[], object]) -> None:
+    """Run a way whenever the parent says so, and tell it the CPU and wall seconds."""
+    # engines write to the standard output as they like, so that answers have one of their own
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    for _ in sys.stdin:
+        cpu, wall = time.process_time(), time.perf_counter()
+        way()
+        print(time.process_time() - cpu, time.perf_counter() - wall, file=answers, flush=True)
+
+
+def in_turn(workers: Mapping[str, Worker], rounds: int) -> dict[str, Measured]:
+    """Run every worker once a round, in an order that turns, after a round that does not count."""
+    results = {name: Measured() for name in workers}
+    order = list(workers)
+    for number in range(rounds + 1):
+        for name in order:
+            cpu, wall = workers[name]()
+            if number:
+                results[name].cpu.append(cpu)
+                results[name].wall.append(wall)
         order = order[1:] + order[:1]
     return results
 

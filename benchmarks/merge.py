@@ -1,10 +1,10 @@
 """N sorted splits into one: CPU, wall, memory and bytes beside DuckDB, Polars and DataFusion.
 
 Each set is written by the split writer. Windrow's time includes the default verification and the sidecar; all engines
-write zstd level 3 and row groups of 131,072 rows with two threads. `overlap` is time slices of the same series,
-`random` scatters the rows, `disjoint` gives each input a range of series, `tiny125` is eight windows of 125 inputs of
-4,000 rows. Two sets do not flatter us: `jitter8` has timestamps that never repeat, `tags8` tags that do not follow the
-host, and maps.
+write zstd level 3 and row groups of 131,072 rows with two threads, each in a warm process of its own. `overlap` is time
+slices of the same series, `random` scatters the rows, `disjoint` gives each input a range of series, `tiny125` is eight
+windows of 125 inputs of 4,000 rows. Two sets do not flatter us: `jitter8` has timestamps that never repeat, `tags8`
+tags that do not follow the host, and maps.
 """
 
 from __future__ import annotations
@@ -25,7 +25,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.measure import Options, Report, interleaved, options, peak_rss, reset_peak_rss
+from benchmarks.measure import (
+    Measured,
+    Options,
+    Report,
+    Worker,
+    in_turn,
+    options,
+    peak_rss,
+    reset_peak_rss,
+    serve,
+)
 from windrow.merging.merge import MergeOptions
 from windrow.merging.splits import merge_splits
 from windrow.model.scope import CompactionScope
@@ -274,14 +284,32 @@ def child(engine: str, folder: str, plan: str, *, warm: bool) -> None:
     memory a warm one takes are asked of two processes.
     """
     imported = 0 if engine == "windrow" else time.process_time()
-    windows = [[SplitMetadata.from_dict(split) for split in splits] for splits in json.loads(Path(plan).read_text())]
     with tempfile.TemporaryDirectory() as out:
-        way = WAYS[engine](Path(folder), windows, Path(out))
+        way = WAYS[engine](Path(folder), _windows(plan), Path(out))
         if engine == "windrow" and warm:
             _load_kernels()
         before = reset_peak_rss()
         way()
         print(json.dumps({"cpu": time.process_time() - imported, "rss": peak_rss() - before}))
+
+
+def server(engine: str, folder: str, plan: str, out: str) -> None:
+    """Merge in a warm process of its own, whenever the parent says so."""
+    serve(WAYS[engine](Path(folder), _windows(plan), Path(out)))
+
+
+def _windows(plan: str) -> list[list[SplitMetadata]]:
+    return [[SplitMetadata.from_dict(split) for split in splits] for splits in json.loads(Path(plan).read_text())]
+
+
+def _in_processes(outs: dict[str, Path], folder: Path, plan: Path, rounds: int) -> dict[str, Measured]:
+    code = "from benchmarks.merge import server; server({!r}, {!r}, {!r}, {!r})"
+    workers = {name: Worker(code.format(name, str(folder), str(plan), str(out))) for name, out in outs.items()}
+    try:
+        return in_turn(workers, rounds)
+    finally:
+        for worker in workers.values():
+            worker.close()
 
 
 def _alone(engine: str, folder: Path, plan: Path) -> dict[str, float]:
@@ -293,6 +321,8 @@ def _alone(engine: str, folder: Path, plan: Path) -> dict[str, float]:
 def _in_process(engine: str, folder: Path, plan: Path, *, warm: bool) -> dict[str, float]:
     code = f"from benchmarks.merge import child; child({engine!r}, {str(folder)!r}, {str(plan)!r}, warm={warm})"
     environment = {**os.environ, "POLARS_MAX_THREADS": str(THREADS)}
+    # packages are installed with their bytecode, and so is this one
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     done = subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE, text=True, env=environment)
     found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return found
@@ -308,10 +338,7 @@ def measure(shape: Shape, chosen: Options, report: Report) -> None:
         outs = {name: folder / f"out-{name}" for name in peers(shape)}
         for out in outs.values():
             out.mkdir()
-        ways = {name: WAYS[name](folder, windows, out) for name, out in outs.items()}
-        for way in ways.values():
-            way()
-        results = interleaved(ways, chosen.pick(1, 2, 5))
+        results = _in_processes(outs, folder, plan, chosen.pick(1, 2, 5))
         alone = {name: _alone(name, folder, plan) for name in outs}
         sizes = {name: _bytes(out) for name, out in outs.items()}
     for name in outs:

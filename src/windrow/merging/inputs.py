@@ -258,8 +258,10 @@ def _key_values(
     stored: Sequence[bytes], starts: Sequence[int], table: npt.NDArray[np.void], counts: Sequence[int]
 ) -> Iterator[dict[str, str | None]]:
     """What each file says of itself, as far as a merge asks for it."""
-    rows = table.tolist()
-    for metadata, begin, (first, last) in zip(stored, starts, pairwise(counts), strict=True):
+    # a file says much of itself: what cannot be asked for by its length is not looked at
+    likely = np.flatnonzero(np.isin(table["key_length"], [len(name) for name in _ASKED]))
+    rows, ends = table[likely].tolist(), np.searchsorted(likely, counts).tolist()
+    for metadata, begin, (first, last) in zip(stored, starts, pairwise(ends), strict=True):
         found: dict[str, str | None] = {}
         for _, key_at, key_length, at, length in rows[first:last]:
             name = _ASKED.get(metadata[key_at - begin : key_at - begin + key_length])

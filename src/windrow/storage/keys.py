@@ -47,7 +47,7 @@ def check_prefix(prefix: str) -> str:
     return check_key(folder) if prefix else folder
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=8192)
 def key_problem(key: str) -> str | None:
     """Why a string cannot be a key, or None."""
     if not key:

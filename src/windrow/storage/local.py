@@ -40,6 +40,8 @@ class LocalStore:
 
     def __init__(self, root: str | Path) -> None:
         self._root = Path(os.path.realpath(root))
+        # As text, since making a path of a key costs as much as opening the file; only a root at the top has the slash.
+        self._folder = f"{str(self._root).rstrip('/')}/"
         # Folders whose own names are known to be on the disk.
         self._settled = {self._root} if self._root.is_dir() else set()
 
@@ -72,11 +74,11 @@ class LocalStore:
 
     def _meets_link(self, key: str) -> bool:
         """Whether a link stands between the root, which is none, and what a key names, as far as that exists."""
-        at = str(self._root)
+        path, at = self._name(key), len(self._folder)
         try:
-            for part in key.split("/"):
-                at = f"{at}/{part}"
-                if stat.S_ISLNK(os.lstat(at).st_mode):
+            while at >= 0:
+                at = path.find("/", at + 1)
+                if stat.S_ISLNK(os.lstat(path if at < 0 else path[:at]).st_mode):
                     return True
         except OSError:
             pass
@@ -153,7 +155,7 @@ class LocalStore:
         return len(stale)
 
     def _name(self, key: str) -> str:
-        return os.path.join(self._root, key)  # noqa: PTH118 (text, for the same reason)
+        return f"{self._folder}{key}"
 
     def open(self, key: str, *, expect: Identity | None = None) -> OpenedFile:
         """Open a file for many reads; it stays the one that it is now, whatever its name stands for later."""
