@@ -7,6 +7,7 @@ import tempfile
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -119,12 +120,19 @@ def _by_polars(rng: np.random.Generator, table: pa.Table, path: Path) -> None:
     pl.from_arrow(table).write_parquet(path, compression="zstd", row_group_size=int(rng.integers(50, 500)))
 
 
+@cache
+def one_duckdb() -> duckdb.DuckDBPyConnection:
+    """One for all cases: to start one takes as long as a case."""
+    connection = duckdb.connect()
+    connection.execute("set threads = 1; set global timezone = 'UTC'")
+    return connection
+
+
 def _by_duckdb(rng: np.random.Generator, table: pa.Table, path: Path) -> None:
     codec, version = rng.choice(["zstd", "snappy", "gzip", "uncompressed"]), rng.choice(["v1", "v2"])
-    with duckdb.connect() as connection:
-        connection.execute("set threads = 1; set timezone = 'UTC'")
-        connection.register("made", table)
-        connection.execute(f"copy made to '{path}' (format parquet, codec '{codec}', parquet_version '{version}')")
+    connection = one_duckdb().cursor()
+    connection.register("made", table)
+    connection.execute(f"copy made to '{path}' (format parquet, codec '{codec}', parquet_version '{version}')")
 
 
 def _by_parquet_rs(rng: np.random.Generator, table: pa.Table, path: Path) -> None:
@@ -242,9 +250,9 @@ def duckdb_order(table: pa.Table, schema: SortSchema) -> pa.Table:
     numbered = table.select([c.name for c in schema.columns if c.name in table.column_names]).append_column(
         "_row", pa.array(np.arange(table.num_rows))
     )
-    with duckdb.connect() as connection:
-        connection.register("rows", numbered)
-        found = connection.sql(f"select _row from rows order by {', '.join([*keys, '_row'])}").to_arrow_table()
+    connection = one_duckdb().cursor()
+    connection.register("rows", numbered)
+    found = connection.sql(f"select _row from rows order by {', '.join([*keys, '_row'])}").to_arrow_table()
     return table.take(found["_row"])
 
 
@@ -268,7 +276,7 @@ def merge_files(files, schema, *, timestamp=None, layout=DEFAULT_LAYOUT, **optio
 
 def read_all(files: list[bytes]) -> pa.Table:
     """The rows of several files behind each other."""
-    return pa.concat_tables([pq.read_table(io.BytesIO(data)) for data in files])
+    return pa.concat_tables([pq.read_table(io.BytesIO(data), use_threads=False) for data in files])
 
 
 def parquet(table: pa.Table, **options) -> bytes:
