@@ -17,18 +17,23 @@ def test_rows_are_sorted_and_merged_alike_and_stably(seed, tail, bits):
     for part in np.split(keys, ends[:-1]):
         part.sort()
     order = np.argsort(keys, kind="stable")
-    for ordered, rows in (sort_rows(keys, bits, tail), merge_rows(keys, ends)):
+    for ordered, rows in (sort_rows(keys, ends, bits, tail), merge_rows(keys, ends)):
         assert rows.tolist() == order.tolist()
         assert ordered.tolist() == keys[order].tolist()
 
 
 @pytest.mark.parametrize("swaps", [0, 10, 4000])
-def test_rows_of_series_that_hardly_move_and_those_that_do_are_sorted_alike(swaps):
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_inputs_that_follow_each_other_in_time_and_those_that_do_not_are_sorted_alike(swaps, shuffled):
     rng = np.random.default_rng(swaps)
-    series, times = np.divmod(np.arange(20_000), 50)
+    times, series = np.divmod(np.arange(20_000), 400)
     times[rng.integers(0, times.size, swaps)] = rng.integers(0, 2**12, swaps)
-    keys = (series.astype(np.uint64) << np.uint64(12) | times.astype(np.uint64))[np.argsort(times, kind="stable")]
-    ordered, rows = sort_rows(keys, 22, 12)
+    keys = series.astype(np.uint64) << np.uint64(12) | times.astype(np.uint64) // np.uint64(2)
+    inputs = [np.sort(part) for part in np.split(keys, 40)]
+    if shuffled:
+        rng.shuffle(inputs)
+    keys, ends = np.concatenate(inputs), np.arange(500, 20_001, 500)
+    ordered, rows = sort_rows(keys, ends, 22, 12)
     assert rows.tolist() == np.argsort(keys, kind="stable").tolist()
     assert ordered.tolist() == sorted(keys.tolist())
 

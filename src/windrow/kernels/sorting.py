@@ -20,6 +20,8 @@ DIGIT = 8
 """Keys are sorted by so many bits at a time."""
 WIDEST = 10
 """Words that have nothing beside them are sorted by at most so many bits at a time."""
+SAMPLES = 16
+"""So many rows of an input tell when it is of."""
 MOVES = 16
 """Rows that move by more places on average are sorted faster than moved."""
 
@@ -94,29 +96,45 @@ def _sort_digits(keys: Words, bits: int) -> tuple[Words, Ints]:
 
 @kernel
 def _sort_inside(keys: Words, rows: Ints, size: int, most: int) -> int:
-    """Move every row ahead of those that are greater; how often one moved, more than `most` when that was too often."""
+    """Move every row ahead of those that come behind it; how often one moved, beyond `most` if that was too often."""
     moves = 0
-    for row in range(1, size):
-        key = keys[row]
-        if keys[row - 1] <= key:
-            continue
-        hole, number = row, rows[row]
-        while hole and keys[hole - 1] > key:
+    for place in range(1, size):
+        key, row = keys[place], rows[place]
+        hole = place
+        while hole and (keys[hole - 1] > key or (keys[hole - 1] == key and rows[hole - 1] > row)):
             keys[hole], rows[hole] = keys[hole - 1], rows[hole - 1]
             hole -= 1
-        keys[hole], rows[hole] = key, number
-        moves += row - hole
-        if moves > most:
-            break
+        if hole < place:
+            keys[hole], rows[hole] = key, row
+            moves += place - hole
+            if moves > most:
+                break
     return moves
 
 
 @kernel
-def _sort_series(keys: Words, bits: int, tail: int, row_bits: int) -> tuple[Words, Ints]:
-    """The keys of all rows ordered by all bits but the last `tail`, and the rows: a word each holds both."""
-    words, mask = np.empty_like(keys), np.uint64((1 << row_bits) - 1)
-    for row in range(keys.size):
-        words[row] = keys[row] >> np.uint64(tail) << np.uint64(row_bits) | np.uint64(row)
+def _in_time(keys: Words, input_ends: Longs, tail: int) -> Longs:
+    """The inputs ordered by the last bits of their keys, of which some are looked at."""
+    about, begin, mask = np.zeros(input_ends.size), 0, np.uint64((1 << tail) - 1)
+    for owner in range(input_ends.size):
+        rows = input_ends[owner] - begin
+        for sample in range(min(rows, SAMPLES)):
+            about[owner] += np.float64(keys[begin + sample * rows // SAMPLES] & mask) / min(rows, SAMPLES)
+        begin = input_ends[owner]
+    return np.argsort(about)
+
+
+@kernel
+def _sort_series(keys: Words, input_ends: Longs, bits: int, tail: int, row_bits: int) -> tuple[Words, Ints]:
+    """The keys of all rows ordered by all bits but the last `tail`, and the rows: a word each holds both.
+
+    Rows of a series come in the order of time of their inputs.
+    """
+    words, mask, at = np.empty_like(keys), np.uint64((1 << row_bits) - 1), 0
+    for owner in _in_time(keys, input_ends, tail):
+        for row in range(input_ends[owner - 1] if owner else 0, input_ends[owner]):
+            words[at] = keys[row] >> np.uint64(tail) << np.uint64(row_bits) | np.uint64(row)
+            at += 1
     words = _sort_words(words, row_bits, row_bits + bits - tail)
     found, rows = np.empty_like(keys), np.empty(keys.size, np.int32)
     for place in range(keys.size):
@@ -127,17 +145,17 @@ def _sort_series(keys: Words, bits: int, tail: int, row_bits: int) -> tuple[Word
 
 
 @kernel
-def sort_rows(keys: Words, bits: int, tail: int) -> tuple[Words, Ints]:
+def sort_rows(keys: Words, input_ends: Longs, bits: int, tail: int) -> tuple[Words, Ints]:
     """The keys of all rows in their order, and the rows, by so many of their lowest bits.
 
     Rows with the same key keep their order. All bits but the last `tail` are those of a series. Rows are sorted by
-    these, and then hardly move, since inputs follow each other in time; where they do, all bits are sorted by.
+    these, and then hardly move where inputs follow each other in time; where they do, all bits are sorted by.
     """
     row_bits = 1
     while keys.size >> row_bits:
         row_bits += 1
     if tail <= bits and bits - tail + row_bits <= 64 and tail < 64:
-        found, rows = _sort_series(keys, bits, tail, row_bits)
+        found, rows = _sort_series(keys, input_ends, bits, tail, row_bits)
         # a row never moves out of its series, whose keys are all below those of the next
         if _sort_inside(memory(found), memory(rows), keys.size, MOVES * keys.size) <= MOVES * keys.size:
             return found, rows

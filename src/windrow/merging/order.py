@@ -317,7 +317,7 @@ def _by_rows(keys: Sequence[Key], names: Sequence[str], input_ends: Longs, serie
         raise _unsorted(wrong, names, input_ends)
     # a merge goes over all rows once for each doubling of the inputs, a sort once for each digit
     many = bits <= SORTED_BITS * input_ends.size.bit_length()
-    ordered, rows = sort_rows(numbers, bits, keys[-1].bits) if many else merge_rows(numbers, input_ends)
+    ordered, rows = sort_rows(numbers, input_ends, bits, keys[-1].bits) if many else merge_rows(numbers, input_ends)
     ends = _changes(ordered, keys[-1].bits)
     inner = sum(key.bits for key in keys[series_columns:])
     borders = (ends if inner == keys[-1].bits else _changes(ordered, inner))[:-1]
