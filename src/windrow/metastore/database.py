@@ -30,6 +30,7 @@ _SQLITE_BUSY_SECONDS = 30
 _LOCK_TIMEOUT = "30s"
 _COPY_FROM_ROWS = 50
 _VERSION_TABLE = "windrow_migrations"
+_REVISION = text(f"select version_num from {_VERSION_TABLE}")
 
 
 class Database:
@@ -154,10 +155,12 @@ class Database:
         try:
             with self.engine.connect() as connection:
                 found = _table_names(connection)
+                ours = _VERSION_TABLE in found and "windrow_identity" in found
+                revision = connection.execute(_REVISION).scalar_one_or_none() if ours else None
         except SQLAlchemyError as error:
             raise self._unreachable(error) from error
-        if _VERSION_TABLE in found and "windrow_identity" in found:
-            self._check_revision()
+        if ours:
+            self._check_revision(revision)
         elif found:
             raise Incompatible(
                 f"the database {self.place} is not a Windrow metastore: it holds the tables "
@@ -175,9 +178,7 @@ class Database:
         with self._named_errors(), self.engine.connect().execution_options(sqlite_begin=None) as connection:
             connection.exec_driver_sql("PRAGMA journal_mode=WAL")
 
-    def _check_revision(self) -> None:
-        with self.engine.connect() as connection:
-            revision = connection.execute(text(f"select version_num from {_VERSION_TABLE}")).scalar_one_or_none()
+    def _check_revision(self, revision: str | None) -> None:
         known = known_revisions()
         if revision not in known:
             raise Incompatible(

@@ -20,8 +20,6 @@ class Ledger:
         self._splits: list[tuple[str, int, int | None]] = []
         self._keys: dict[int, list[str]] = {}
         self._mark = -1
-        self.changes = 0
-        """How often something else was visible than at the look before."""
         self.newest = 0
         """The newest version."""
         self.pins: dict[str, int] = {}
@@ -32,14 +30,11 @@ class Ledger:
         (mark,) = self._connection.execute("PRAGMA data_version").fetchone()
         if mark == self._mark:
             return
-        self._mark, before = mark, (self.newest, self._splits)
+        self._mark, self._keys = mark, {}
         (self.newest,) = self._connection.execute("select max(version) from windrow_tables").fetchone()
         self.pins = dict(self._connection.execute("select pin_id, expires_at from windrow_pins"))
         columns = "data_key, added_version, removed_version"
         self._splits = self._connection.execute(f"select {columns} from windrow_splits order by split_id").fetchall()
-        if before != (self.newest, self._splits):
-            self.changes += 1
-            self._keys = {}
 
     def keys(self, version: int) -> list[str]:
         """Return the files that a version shows."""

@@ -16,7 +16,6 @@ from windrow.errors import Conflict, InvalidInput
 from windrow.metastore import CommitKind, SplitQuery, TableRecord
 from windrow.model.split import SplitMetadata
 from windrow.model.units import parse_seconds
-from windrow.model.window import VALID_MINUTES, Window
 
 __all__ = ["ExpirePlan", "ExpireResult", "Retention"]
 
@@ -102,17 +101,19 @@ class Retention:
 
     def _expired(self, table: TableRecord, before: int) -> Iterator[SplitMetadata]:
         """Yield the visible splits that are too old; only windows that began before the moment are looked at."""
-        registered = takewhile(lambda split: split.window is None, self._listed(table, SplitQuery()))
+        # Registered files come first in every listing, then the overflow; such a file whose times are known is among
+        # those of a time range too.
+        first = takewhile(_is_of_no_time, self._listed(table, SplitQuery()))
         timed = self._listed(table, SplitQuery(time_range=(_LONG_AGO, before)))
-        overflow = (
-            self._listed(table, SplitQuery(window=Window.overflow_of(60 * minutes))) for minutes in VALID_MINUTES
-        )
-        # Registered files come first in every listing; one whose times are known is among those of a time range too.
-        others = (split for split in chain(timed, *overflow) if split.window is not None)
-        return (split for split in chain(registered, others) if _too_old(split, before))
+        others = (split for split in timed if split.window is not None)
+        return (split for split in chain(first, others) if _too_old(split, before))
 
     def _listed(self, table: TableRecord, query: SplitQuery) -> Iterator[SplitMetadata]:
         return chain.from_iterable(self.context.metastore.splits(table.table_id, table.version, query))
+
+
+def _is_of_no_time(split: SplitMetadata) -> bool:
+    return split.window is None or split.window.overflow
 
 
 def _too_old(split: SplitMetadata, before: int) -> bool:
