@@ -121,9 +121,10 @@ def _kept_virtual(
     space = kept.space(unit, columns)
     if space is None:
         return None
-    if any(piece.stop is not None for piece in parts[0].pieces):
-        return [lay_out(kept.files, space.schema, parts)]
-    return [space.virtual(parts[0], kept.row_groups)]
+    # What is kept are whole row groups and single granules; other runs are many.
+    is_kept = all(piece.stop in (None, piece.first + 1) for piece in parts[0].pieces)
+    virtual = space.virtual(parts[0], kept.row_groups) if is_kept else None
+    return [virtual or lay_out(kept.files, space.schema, parts)]
 
 
 def _parts(

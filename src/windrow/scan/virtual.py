@@ -47,6 +47,12 @@ TAIL_PADDING = 256 * 2**10
 _PLAIN_NUMBERS = frozenset({PhysicalType.BOOLEAN, PhysicalType.INT32, PhysicalType.INT64})
 _PLAIN_MEANINGS = frozenset({"STRING", "DECIMAL"})
 
+_ROOM = 4
+"""How many times as large as its files a space is that is kept."""
+
+_Place = tuple[int, int, int, int]
+"""A file, its row group there, and the granules, as `Placed` has them."""
+
 # Filters are asked while planning. Behind their addresses an engine would find nothing.
 _NOT_MAPPED = c.HAS_BLOOM_OFFSET | c.HAS_BLOOM_LENGTH
 
@@ -177,63 +183,93 @@ def lay_out(files: Sequence[DataFile], schema: VirtualSchema, parts: Sequence[Pa
 
 
 class KeptSpace:
-    """An address space of all files of a list, in which whole row groups keep their addresses from scan to scan.
+    """An address space of all files of a list, in which row groups and granules keep their addresses from scan to scan.
 
-    A row group is put into it when it is first asked for, and encoded when a footer first needs it. Of what is in it
-    each virtual file shows those row groups that its scan needs. Where nobody looks may be anything, so it costs
+    A row group, or a single granule, is put into it when it is first asked for, and encoded when a footer first needs
+    it. Of what is in it each virtual file shows what its scan needs. Where nobody looks may be anything, so it costs
     nothing that the space is large.
     """
 
     def __init__(self, files: Sequence[DataFile], schema: VirtualSchema) -> None:
         self.schema = schema
         self._files = files
-        self._space = _Space(files, schema)
-        self._nulls_start = FIRST_ADDRESS + sum(file.identity.size for file in files)
-        self._slots: dict[tuple[int, int], int] = {}
-        self._placed = Placed(*_no_groups(len(schema.leaves)))
+        # Files are mapped whole once, and granules with their dictionaries as long as there is room.
+        self._nulls_start = FIRST_ADDRESS + _ROOM * sum(file.identity.size for file in files)
+        self._clear()
+
+    def _clear(self) -> None:
+        self._space = _Space(self._files, self.schema)
+        self._slots: dict[_Place, int] = {}
+        self._placed = Placed(*_no_groups(len(self.schema.leaves)))
         self._statistics: list[bytes | memoryview] = []
         self._encoded: dict[int, bytes] = {}
-        self._segments: dict[int, Segment] = {}
+        self._segments: dict[int, list[Segment]] = {}
 
-    def virtual(self, part: Part, row_groups: NDArray[np.int64]) -> VirtualFile:
-        """A virtual file of whole row groups; `row_groups` are how many each file of the list has."""
-        places = sorted((piece.file, piece.group) for piece in part.pieces)
-        if any(place not in self._slots for place in places):
-            self._add(Part(part.sidecar, [p for p in part.pieces if (p.file, p.group) not in self._slots]))
+    def virtual(self, part: Part, row_groups: NDArray[np.int64]) -> VirtualFile | None:
+        """A virtual file of row groups and granules; `row_groups` are how many each file of the list has.
+
+        None where there are so many granules that they do not fit.
+        """
+        places = sorted(map(_place_of, part.pieces))
+        missing = [piece for piece in part.pieces if _place_of(piece) not in self._slots] if self._lacks(places) else []
+        if missing and not self._add(part.sidecar, missing):
+            self._clear()
+            return None
         slots = [self._slots[place] for place in places]
-        placed, used = self._placed.take(slots), list(dict.fromkeys(file for file, _ in places))
-        nulls = self._space.nulls
+        placed, used = self._placed.take(slots), list(dict.fromkeys(place[0] for place in places))
+        nulls, segments = self._space.nulls, {id(each): each for slot in slots for each in self._segments[slot]}
+        is_whole = all(place[3] < 0 for place in places) and len(slots) == int(row_groups[used].sum())
         return VirtualFile(
             schema=self.schema,
             files=self._files,
-            segments=sorted((self._segments[file] for file in used), key=lambda segment: segment.address),
+            segments=sorted(segments.values(), key=lambda segment: segment.address),
             nulls=(self._nulls_start, nulls),
             placed=placed,
-            encode=lambda: self._footer(slots, placed),
+            encode=self._footer_of(slots, placed),
             footer_address=self._nulls_start + len(nulls) + TAIL_PADDING,
             is_plain=self._space.is_plain and not placed.is_null.any(),
-            is_whole=len(slots) == int(row_groups[used].sum()),
+            is_whole=is_whole,
             members=frozenset(used),
         )
 
-    def _add(self, part: Part) -> None:
-        self._space.place(part)
-        for groups in self._space.taken():
-            groups.chunks["data_page_offset"][groups.is_null] += self._nulls_start
-            for file, number, _, _ in groups.places.tolist():
-                self._slots[file, number] = len(self._slots)
-                self._segments[file] = self._space.segment_of(file)
-            self._placed = self._placed.joined(Placed(groups.places, groups.rows, groups.chunks, groups.is_null))
-            self._statistics += groups.statistics
+    def _lacks(self, places: Sequence[_Place]) -> bool:
+        return any(place not in self._slots for place in places)
 
-    def _footer(self, slots: Sequence[int], placed: Placed) -> bytes:
-        for at, slot in enumerate(slots):
-            if slot not in self._encoded:
-                own = slice(at, at + 1)
-                statistics = self._statistics[slot : slot + 1]
-                self._encoded[slot] = row_group_bytes(self.schema, placed.rows[own], placed.chunks[own], statistics)
-        encoded = b"".join(self._encoded[slot] for slot in slots)
-        return assemble_footer(self.schema, len(slots), int(placed.rows.sum()), encoded)
+    def _add(self, sidecar: Sidecar, pieces: Sequence[Piece]) -> bool:
+        """Put row groups and granules into the space; whether there was room."""
+        whole = [piece for piece in pieces if piece.stop is None]
+        apart = [[piece] for piece in pieces if piece.stop is not None]
+        for some in [whole, *apart] if whole else apart:
+            before = len(self._space.mapped)
+            self._space.place(Part(sidecar, some))
+            for groups in self._space.taken():
+                groups.chunks["data_page_offset"][groups.is_null] += self._nulls_start
+                for file, number, first, stop in groups.places.tolist():
+                    slot = self._slots[file, number, first, stop] = len(self._slots)
+                    run = self._space.mapped[before:]
+                    self._segments[slot] = run if stop >= 0 else [self._space.segment_of(file)]
+                self._placed = self._placed.joined(Placed(groups.places, groups.rows, groups.chunks, groups.is_null))
+                self._statistics += groups.statistics
+        return self._space.end <= self._nulls_start
+
+    def _footer_of(self, slots: Sequence[int], placed: Placed) -> Callable[[], bytes]:
+        """What makes the footer, with what is in the space now."""
+        encoded, statistics = self._encoded, self._statistics
+
+        def footer() -> bytes:
+            for at, slot in enumerate(slots):
+                if slot not in encoded:
+                    own, bounds = slice(at, at + 1), statistics[slot : slot + 1]
+                    encoded[slot] = row_group_bytes(self.schema, placed.rows[own], placed.chunks[own], bounds)
+            data = b"".join(encoded[slot] for slot in slots)
+            return assemble_footer(self.schema, len(slots), int(placed.rows.sum()), data)
+
+        return footer
+
+
+def _place_of(piece: Piece) -> _Place:
+    whole = piece.stop is None
+    return piece.file, piece.group, -1 if whole else piece.first, -1 if piece.stop is None else piece.stop
 
 
 def _no_groups(leaves: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.void], NDArray[np.bool_]]:
@@ -275,9 +311,11 @@ class _Space:
     def __init__(self, files: Sequence[DataFile], schema: VirtualSchema) -> None:
         self._files = files
         self._schema = schema
-        self._end = FIRST_ADDRESS
-        self._segments: list[Segment] = []
-        self._bases: dict[int, int] = {}
+        self.end = FIRST_ADDRESS
+        """The first address that is free."""
+        self.mapped: list[Segment] = []
+        """All segments, in order of addresses."""
+        self._whole_files: dict[int, Segment] = {}
         self._nulls = bytearray()
         # No two columns share a null chunk: DuckDB refuses row groups whose chunks overlap.
         self._null_places: dict[tuple[int, int], int] = {}
@@ -322,19 +360,15 @@ class _Space:
         groups, self._groups = self._groups, []
         return groups
 
-    def segment_of(self, file: int) -> Segment:
-        """Where a file is that is mapped whole."""
-        return Segment(self._bases[file], file, 0, self._files[file].identity.size)
-
     def finish(self) -> VirtualFile:
         """The virtual file; from now on it is known where null chunks are."""
-        nulls, groups = self._end, _in_order(self._groups, len(self._schema.leaves))
+        nulls, groups = self.end, _in_order(self._groups, len(self._schema.leaves))
         groups.chunks["data_page_offset"][groups.is_null] += nulls
         footer_address = nulls + len(self._nulls) + TAIL_PADDING
         return VirtualFile(
             schema=self._schema,
             files=self._files,
-            segments=self._segments,
+            segments=self.mapped,
             nulls=(nulls, bytes(self._nulls)),
             placed=Placed(groups.places, groups.rows, groups.chunks, groups.is_null),
             encode=lambda: footer_of(self._schema, groups.rows, groups.chunks, groups.statistics),
@@ -354,7 +388,7 @@ class _Space:
     ) -> None:
         if not pieces:
             return
-        bases = np.array([self._base(piece.file) for piece in pieces], np.int64)
+        bases = np.array([self.segment_of(piece.file).address for piece in pieces], np.int64)
         placed = np.zeros((len(pieces), len(self._schema.leaves)), c.FOOTER_CHUNK)
         placed[:, there] = shifted(found, bases[:, None])
         is_null = _all_null(placed, self._schema.leaves)
@@ -400,22 +434,22 @@ class _Space:
             group_rows=int(granules.rows.sum()),
             values=_values(granules, column, piece.first, stop),
         )
-        address = self._end
+        address = self.end
         for span in (run.dictionary, run.pages):
             if span:
                 self._map(piece.file, span.start, len(span))
         return run.at(address)
 
-    def _base(self, file: int) -> int:
-        """The address of a file that is mapped whole."""
-        if file not in self._bases:
-            self._bases[file] = self._end
-            self._map(file, 0, self._files[file].identity.size)
-        return self._bases[file]
+    def segment_of(self, file: int) -> Segment:
+        """Where a file is, which is mapped whole."""
+        if file not in self._whole_files:
+            self._whole_files[file] = self._map(file, 0, self._files[file].identity.size)
+        return self._whole_files[file]
 
-    def _map(self, file: int, offset: int, length: int) -> None:
-        self._segments.append(Segment(self._end, file, offset, length))
-        self._end += length
+    def _map(self, file: int, offset: int, length: int) -> Segment:
+        self.mapped.append(Segment(self.end, file, offset, length))
+        self.end += length
+        return self.mapped[-1]
 
     def _null(self, leaf: Leaf, rows: int) -> NDArray[np.void]:
         """The record of a null chunk; its address counts from the first of them."""

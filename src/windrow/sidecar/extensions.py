@@ -31,6 +31,10 @@ _SNAPSHOT_CODES = frozenset(map(int, SnapshotCode))
 _PAGE_FIELDS = np.arange(layout.PAGES_WORDS)
 
 
+_MOST_GRANULES = 256
+"""Indexes that one sidecar keeps decoded."""
+
+
 class Extensions:
     """The Windrow sections of one snapshot, read when asked for; what is not there is `None`."""
 
@@ -148,8 +152,19 @@ class Extensions:
         table = self.tables[SnapshotCode.GRANULES]
         if table is None or not table[row_group]:
             return None
-        start = int(table[row_group]) * layout.WORD
-        return decode_granules(self._buffer, start, self._footer.offset, self._header.column_count, self._name)
+        known = self._known_granules
+        if row_group not in known:
+            if len(known) >= _MOST_GRANULES:
+                known.clear()
+            start = int(table[row_group]) * layout.WORD
+            columns = self._header.column_count
+            known[row_group] = decode_granules(self._buffer, start, self._footer.offset, columns, self._name)
+        return known[row_group]
+
+    @cached_property
+    def _known_granules(self) -> dict[int, GranuleIndex]:
+        """Those that were asked for last: the same ones are asked for again and again while a scan is planned."""
+        return {}
 
     @cached_property
     def tables(self) -> dict[SnapshotCode, NDArray[np.int64] | None]:

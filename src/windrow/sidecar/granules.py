@@ -5,7 +5,7 @@ With it a scan can take single pages out of a file: it knows where page `g` of e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,6 +48,8 @@ class GranuleIndex:
     """Columns whose pages hold another number of values than rows."""
     nested_values: NDArray[np.uint32] | None = None
     """Values of every page of these columns, by column and granule."""
+    known: dict[object, Any] = field(default_factory=dict, repr=False)
+    """What was worked out from it, by whoever did; it is never changed."""
 
     @property
     def first_rows(self) -> NDArray[np.int64]:

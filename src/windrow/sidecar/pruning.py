@@ -307,6 +307,14 @@ class _GranuleBounds:
 
 
 def _key_bounds(index: GranuleIndex, column: _Column) -> KeyBounds:
+    """What the keys of granules tell of a column; worked out once."""
+    known: KeyBounds | None = index.known.get(column)
+    if known is None:
+        known = index.known[column] = _worked_out(index, column)
+    return known
+
+
+def _worked_out(index: GranuleIndex, column: _Column) -> KeyBounds:
     size = len(index.rows)
     level = next((level for level, key in enumerate(index.keys) if key.column == column.position), None)
     if level is None:
