@@ -23,9 +23,9 @@ def planned(lake, monkeypatch):
 
     seen, bind = [], Views.bind
 
-    def watched(self, stack, bound, *, runs):
+    def watched(self, stack, bound):
         seen.append(bound.plan.rows)
-        return bind(self, stack, bound, runs=runs)
+        return bind(self, stack, bound)
 
     monkeypatch.setattr(Views, "bind", watched)
     return seen

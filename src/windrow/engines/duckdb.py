@@ -6,7 +6,7 @@ import re
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -75,6 +75,8 @@ class DuckDBEngine:
         self._connection = _connected(threads, memory_limit)
         self._connection.register_filesystem(self._files)
         self._views = Views(self._connection, self._files, context)
+        self._light = self._without_optimizer()
+        self._is_ours = True
         self._templates = Templates()
         self._narrowed: dict[tuple[int, frozenset[str] | None], tuple[Relation, Relation, pa.Schema]] = {}
 
@@ -109,7 +111,14 @@ class DuckDBEngine:
     def close(self) -> None:
         """Close the connection."""
         self._worker.close()
+        self._light[0].close()
         self._connection.close()
+
+    def _without_optimizer(self) -> tuple[duckdb.DuckDBPyConnection, Views]:
+        """A cursor for queries that take less time than it takes to optimize them, and its views."""
+        cursor = self._connection.cursor()
+        cursor.execute("PRAGMA disable_optimizer")
+        return cursor, Views(cursor, self._files, self._context)
 
     def _ask(self, asked: Asked, take: Taking[T]) -> T:
         words = {word.lower() for word in re.findall(r"\w+", asked.query)}
@@ -155,13 +164,12 @@ class DuckDBEngine:
             stack.callback(self._give_up, constants, views)
             try:
                 known = self._from_metadata(asked, naming, relations)
-                needed = {} if known is not None else self._needed(constants, naming, relations)
-                for name, relation in relations.items() if known is None or take.explains else ():
-                    narrow = self._narrow(relation, naming)[0]
-                    planned = relation.explain if take.explains and relation.explain else relation.plan
-                    plan = planned(Question(tuple(narrow.columns.names), needed.get(name)))
-                    each = Bound(name, narrow, plan, needed.get(name))
-                    bound.append(views.bind(stack, each, runs=take.runs) if take.runs or take.explains else each)
+                if known is None or take.explains:
+                    needed = {} if known is not None else self._needed(constants, naming, relations)
+                    plans = self._plans(naming, relations, needed, take, views)
+                    if isinstance(take, Collecting) and not constants.is_open and self._is_light(asked, naming, plans):
+                        connection, views = self._light
+                    bound += [views.bind(stack, each) for each in plans] if take.runs or take.explains else plans
                 for name, frame in _frames(asked, naming, relations).items():
                     connection.register(name, frame)
                     stack.callback(connection.unregister, name)
@@ -179,6 +187,39 @@ class DuckDBEngine:
                 for reader in each.readers:
                     reader.finish()
             return taken
+
+    def _plans(
+        self,
+        naming: Naming,
+        relations: Mapping[str, Relation],
+        needed: Mapping[str, Predicate | None],
+        take: Taking[T],
+        views: Views,
+    ) -> list[Bound]:
+        """What is read for each name, and the rows themselves where these are few and the query is run."""
+        plans = []
+        for name, relation in relations.items():
+            narrow, rows = self._narrow(relation, naming)[0], needed.get(name)
+            planned = relation.explain if take.explains and relation.explain else relation.plan
+            plan = planned(Question(tuple(narrow.columns.names), rows))
+            plans.append(Bound(name, narrow, plan, rows, views.gathered(plan, rows) if take.runs else None))
+        return plans
+
+    def _is_light(self, asked: Asked, naming: Naming, plans: Sequence[Bound]) -> bool:
+        """Whether a query is one SELECT from few rows of one table: there is nothing for an optimizer to gain.
+
+        Whoever ran a statement that is no query may have changed settings of the connection, and gets that one.
+        """
+        tree = naming.tree
+        self._is_ours &= tree is not None
+        return (
+            self._is_ours
+            and isinstance(tree, exp.Select)
+            and naming.scopes is not None
+            and len(naming.scopes) == len(naming.tables) == len(plans) == 1
+            and plans[0].gathered is not None
+            and not (asked.frames or tree.args.get("joins") or tree.args.get("laterals"))
+        )
 
     def _from_metadata(self, asked: Asked, naming: Naming, relations: Mapping[str, Relation]) -> pa.Table | None:
         """The answer, if it is one row of counts and bounds of which metadata is certain."""
@@ -226,7 +267,7 @@ def _connected(threads: int | None, memory_limit: str | None) -> duckdb.DuckDBPy
     # What is worth keeping of our files is in our own cache.
     connection.execute("SET enable_external_file_cache = false")
     # Variables of this program are nobody's tables.
-    connection.execute("SET python_enable_replacements = false")
+    connection.execute("SET GLOBAL python_enable_replacements = false")
     spilled = Path(tempfile.gettempdir()) / f"windrow-{uuid4().hex}"
     connection.execute("SET temp_directory = ?", [str(spilled)])
     for name, value in (("threads", threads), ("memory_limit", memory_limit)):

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import wait as wait_for
-from typing import TypeVar
+from queue import SimpleQueue
+from typing import Any, TypeVar
 
 import duckdb
 
@@ -22,36 +21,78 @@ _PATIENCE = 0.05
 """Seconds; work that had not begun when it was told to stop is told again."""
 
 
+class _Job:
+    """Some work, and what became of it."""
+
+    __slots__ = ("_done", "error", "is_done", "result", "work")
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self.work = work
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.is_done = False
+        # A lock costs a fraction of what a future does.
+        self._done = threading.Lock()
+        self._done.acquire()
+
+    def do(self) -> None:
+        try:
+            self.result = self.work()
+        except BaseException as error:
+            self.error = error
+        self.is_done = True
+        self._done.release()
+
+    def wait(self) -> None:
+        """Wait until it is done, or for a moment."""
+        if not self.is_done:
+            self._done.acquire(timeout=_PATIENCE)
+
+
 class Worker:
     """A thread that is started when it is first needed."""
 
     def __init__(self) -> None:
-        self._pool: ThreadPoolExecutor | None = None
+        self._jobs: SimpleQueue[_Job | None] | None = None
+        self._thread: threading.Thread | None = None
 
     def run(self, cursor: duckdb.DuckDBPyConnection, work: Callable[[], T]) -> T:
         """Do some work of a cursor. When Ctrl-C comes meanwhile, it is stopped, and KeyboardInterrupt is raised."""
         if threading.current_thread() is not threading.main_thread():
             return work()
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(1, thread_name_prefix="windrow-duckdb")
-        future = self._pool.submit(work)
+        job = _Job(work)
         try:
+            self._started().put(job)
             # Where a library such as Polars has taken over the handling of Ctrl-C, it ends no wait by itself.
-            while not future.done():
-                wait_for([future], _PATIENCE)
-            return future.result()
+            while not job.is_done:
+                job.wait()
         except KeyboardInterrupt:
-            _stop(cursor, future)
+            while not job.is_done:
+                cursor.interrupt()
+                job.wait()
             raise
+        if job.error is not None:
+            raise job.error
+        result: T = job.result
+        return result
+
+    def _started(self) -> SimpleQueue[_Job | None]:
+        if self._jobs is None:
+            self._jobs = SimpleQueue()
+            self._thread = threading.Thread(target=_work, args=(self._jobs,), name="windrow-duckdb", daemon=True)
+            self._thread.start()
+        return self._jobs
 
     def close(self) -> None:
         """Let the thread go."""
-        if self._pool is not None:
-            self._pool.shutdown()
-            self._pool = None
+        if self._jobs is not None and self._thread is not None:
+            self._jobs.put(None)
+            self._thread.join()
+        self._jobs = self._thread = None
 
 
-def _stop(cursor: duckdb.DuckDBPyConnection, future: Future[T]) -> None:
-    while not future.done():
-        cursor.interrupt()
-        wait_for([future], _PATIENCE)
+def _work(jobs: SimpleQueue[_Job | None]) -> None:
+    while (job := jobs.get()) is not None:
+        job.do()
+        # What it holds goes with whoever waited for it.
+        del job

@@ -67,6 +67,8 @@ class Bound:
     plan: ScanPlan
     needed: Predicate | None = None
     """What is known of the rows that matter."""
+    gathered: Gathered | None = None
+    """Its rows, where they are there before the query runs."""
     readers: Sequence[VirtualReader | PlainFiles | Rows] = ()
 
 
@@ -84,14 +86,10 @@ class Views:
         self._places: dict[str, int] = {}
         self._texts: OrderedDict[tuple[Any, ...], tuple[Any, str]] = OrderedDict()
 
-    def bind(self, stack: ExitStack, bound: Bound, *, runs: bool) -> Bound:
-        """Make sure of the view of a name; what it reads is there until the stack is closed.
-
-        Rows are gathered only for a query that `runs`.
-        """
-        name, relation, plan = bound.name, bound.relation, bound.plan
+    def bind(self, stack: ExitStack, bound: Bound) -> Bound:
+        """Make sure of the view of a name; what it reads is there until the stack is closed."""
+        name, relation, plan, gathered = bound.name, bound.relation, bound.plan, bound.gathered
         place = self._places.setdefault(name, len(self._places))
-        gathered = self._gathered(plan, bound.needed) if runs else None
         if gathered is not None:
             slot = self._fill(stack, place, gathered.table)
             self._define(name, self._text(relation, plan.virtual, [slot.name], is_slot=True))
@@ -100,7 +98,8 @@ class Views:
         self._define(name, self._text(relation, plan.virtual, [path for paths, _ in served for path in paths]))
         return replace(bound, readers=[reader for _, reader in served])
 
-    def _gathered(self, plan: ScanPlan, needed: Predicate | None) -> Gathered | None:
+    def gathered(self, plan: ScanPlan, needed: Predicate | None) -> Gathered | None:
+        """The rows of a plan, where it is small; None where DuckDB has to read files."""
         if self._gathering is None or len(plan.virtual) != 1 or self._context.plain is not None:
             return None
         return self._gathering.gather(plan.virtual[0], needed)

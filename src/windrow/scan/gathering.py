@@ -121,38 +121,49 @@ class _Rows:
         self._numbers = numbers
         self._ends = np.cumsum(rows)
         self._starts = self._ends - rows
-        self._codes: dict[str, NDArray[np.int32]] = {}
+        self._known: dict[str, tuple[NDArray[np.int32], _Longs]] = {}
 
     def table(self, needed: Predicate | None) -> pa.Table:
         """The rows that may matter."""
-        at = self._chosen(needed)
+        parts = [(part, columns_of(part)) for part in _parts(needed)]
+        tests = {column.name: [part for part, names in parts if names == {column.name}] for column in self._columns}
+        at: _Longs | None = None
+        # Texts are few runs, so that they say soonest which rows there are to look at.
+        for column in self._columns:
+            if column.dtype is None:
+                at = self._passing_texts(column, tests[column.name], at)
+        at = np.arange(self._ends[-1]) if at is None else at
         cell = np.searchsorted(self._ends, at, "right")
         row = at - self._starts[cell]
-        parts = _parts(needed)
         for column in self._columns:
-            tests = [part for part in parts if columns_of(part) == {column.name}]
-            if tests and column.dtype is not None:
-                passes = self._passing(column, tests, cell, row)
+            if column.dtype is not None and tests[column.name]:
+                passes = self._passing(column, tests[column.name], cell, row)
                 at, cell, row = at[passes], cell[passes], row[passes]
         arrays = [self._array(column, at, cell, row) for column in self._columns]
         return pa.Table.from_arrays(arrays, names=[column.name for column in self._columns])
 
-    def _chosen(self, needed: Predicate | None) -> _Longs:
-        """The rows that may pass tests of texts, counted over all cells."""
-        mask: NDArray[np.bool_] | None = None
-        for column in self._columns:
-            tests = [part for part in _parts(needed) if columns_of(part) == {column.name}]
-            if not tests or column.dtype is not None:
+    def _runs(self, column: Column) -> tuple[NDArray[np.int32], _Longs]:
+        """The runs of a column of texts: the code of each, and where it ends, counted over all cells."""
+        if column.name not in self._known:
+            codes, lengths = self._cells.texts(column.name).runs(self._numbers)
+            self._known[column.name] = codes, np.cumsum(lengths)
+        return self._known[column.name]
+
+    def _passing_texts(self, column: Column, tests: Sequence[Predicate], at: _Longs | None) -> _Longs | None:
+        """Of the rows, or of all where that is None, those that may pass tests of a column."""
+        for test in tests:
+            passing = matching_texts(test, self._cells.texts(column.name).arrow)
+            if passing is None:
                 continue
-            kept = self._cells.texts(column.name)
-            codes, lengths = kept.runs(self._numbers)
-            for test in tests:
-                passing = matching_texts(test, kept.arrow)
-                if passing is not None:
-                    # The code of null is the last one.
-                    passes = np.repeat(np.append(passing, False)[codes], lengths)
-                    mask = passes if mask is None else mask & passes
-        return np.arange(self._ends[-1]) if mask is None else np.flatnonzero(mask)
+            # The code of null is the last one.
+            passing, (codes, ends) = np.append(passing, False), self._runs(column)
+            if at is None:
+                found = np.flatnonzero(passing[codes])
+                first = np.where(found > 0, ends[found - 1], 0)
+                at = _spread(first, ends[found] - first)
+            else:
+                at = at[passing[codes[np.searchsorted(ends, at, "right")]]]
+        return at
 
     def _passing(self, column: Column, tests: Sequence[Predicate], cell: _Longs, row: _Longs) -> NDArray[np.bool_]:
         values, valid = _fixed(self._cells, column).take(self._numbers, cell, row)
@@ -165,13 +176,17 @@ class _Rows:
 
     def _array(self, column: Column, at: _Longs, cell: _Longs, row: _Longs) -> pa.Array:
         if column.dtype is None:
-            kept = self._cells.texts(column.name)
-            codes, lengths = kept.runs(self._numbers)
-            chosen = codes[np.searchsorted(np.cumsum(lengths), at, "right")]
-            return kept.arrow.take(pa.array(chosen, mask=chosen < 0))
+            codes, ends = self._runs(column)
+            chosen = codes[np.searchsorted(ends, at, "right")]
+            return self._cells.texts(column.name).arrow.take(pa.array(chosen, mask=chosen < 0))
         values, valid = _fixed(self._cells, column).take(self._numbers, cell, row)
         bitmap = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
         return pa.Array.from_buffers(column.type, len(values), [bitmap, pa.py_buffer(values)])
+
+
+def _spread(first: _Longs, lengths: _Longs) -> _Longs:
+    """All numbers of ranges, one range behind the other."""
+    return np.repeat(first - (np.cumsum(lengths) - lengths), lengths) + np.arange(int(lengths.sum()))
 
 
 def _fixed(cells: Cells, column: Column) -> FixedCells:

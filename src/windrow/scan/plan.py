@@ -220,7 +220,8 @@ def _part(
     if pruner is None:
         return Part(unit.sidecar, pieces)
     asked = left = 0
-    for granules in pruner.prune_granules(unit.sidecar, kept & several):
+    cut = kept & several
+    for granules in pruner.prune_granules(unit.sidecar, cut) if cut.any() else ():
         at, mask = granules.row_group, granules.kept
         piece = Piece(int(unit.files[at]), at, int(unit.groups[at]))
         if mask is None or mask.all() or not _can_be_cut(unit.sidecar, at, columns):

@@ -87,6 +87,7 @@ class SidecarPruner:
         for test in value_tests(predicate):
             self._literals[test.column] += literals_of(test)
         self._compiled: dict[tuple[ColumnType | None, ...], Pruner] = {}
+        self._last: tuple[Sidecar, _Inquiry] | None = None
         self.point_columns = frozenset(test.column for test in value_tests(predicate) if _names_points(test))
         """Columns of which single values are asked for, so that a bloom filter can help."""
 
@@ -126,6 +127,12 @@ class SidecarPruner:
         return Rows(Step, tuple(steps))
 
     def _inquiry(self, sidecar: Sidecar) -> _Inquiry:
+        """What is asked of a sidecar; it is asked step by step, of one after the other."""
+        if self._last is None or self._last[0] is not sidecar:
+            self._last = sidecar, self._new_inquiry(sidecar)
+        return self._last[1]
+
+    def _new_inquiry(self, sidecar: Sidecar) -> _Inquiry:
         found = [_column(sidecar, name, self._literals[name]) for name in self._names]
         columns = {name: column for name, column in zip(self._names, found, strict=True) if column is not None}
         shape = tuple(None if column is None else column.type for column in found)
