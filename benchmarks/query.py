@@ -4,8 +4,9 @@
 
 Four million rows lie in 1,000 and in 10,000 files. All ways are warm, with a kept connection or table, in turn, and
 every question has other values; planning is included. `duckdb_hive` is a user who names the window himself.
-`compacted` is Windrow after compaction, against peers on the files as they were. The first question of a fresh
-connection stands apart.
+`compacted` is Windrow after compaction, against peers on the files as they were. A warm lake has kept columns of the
+files decoded that were asked about before; `undecoded` and `compacted undecoded` are lakes that may not. The first
+question of a fresh connection stands apart.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -187,6 +189,7 @@ def selective(folder: Path, asked: Options, report: Report, slices: Slices, file
     paths = sorted(plain.rglob("*.parquet"), key=lambda path: path.name)
     with ExitStack() as stack:
         cache = CacheSettings(folder=Path(stack.enter_context(tempfile.TemporaryDirectory())))
+        undecoded = replace(cache, decoded_bytes=0)
         lake = stack.enter_context(windrow.connect(lakes, cache=cache))
         compacted = stack.enter_context(windrow.connect(merged, cache=cache))
         makers: dict[str, Callable[[], Way]] = {
@@ -202,11 +205,13 @@ def selective(folder: Path, asked: Options, report: Report, slices: Slices, file
         first_questions(makers, report, files)
         ways = {name: make() for name, make in makers.items()}
         ways |= {"windrow": windrow_way(lake), "compacted": windrow_way(compacted)}
+        for name, place in {"undecoded": lakes, "compacted undecoded": merged}.items():
+            ways[name] = windrow_way(stack.enter_context(windrow.connect(place, cache=undecoded)))
         checked(ways)
         for number in range(asked.pick(3, 120, 200)):
             # A warm table is one of which all windows were asked.
-            ways["windrow"](number)
-            ways["compacted"](number)
+            for name in ("windrow", "compacted", "undecoded", "compacted undecoded"):
+                ways[name](number)
         found = measured(ways, asked.pick(2, 7, 15))
         _report(report, found, files)
         planning(report, lake, files, asked.pick(3, 60, 100))
@@ -225,6 +230,12 @@ def _report(report: Report, found: Mapping[str, Measured], files: int) -> None:
         )
     for peer in ("duckdb", "duckdb_hive", "delta", "polars", "datafusion"):
         report.ratios[f"selective_{peer}_over_windrow_{files}_files"] = found[peer].least_wall / ours
+    for peer in ("duckdb", "duckdb_hive", "delta"):
+        apart = found[peer].least_wall / found["undecoded"].least_wall
+        report.ratios[f"selective_{peer}_over_windrow_undecoded_{files}_files"] = apart
+    for peer in ("duckdb", "delta"):
+        apart = found[peer].least_wall / found["compacted undecoded"].least_wall
+        report.ratios[f"compacted_{peer}_over_windrow_undecoded_{files}_files"] = apart
     for peer in ("duckdb", "delta", "polars", "datafusion"):
         report.ratios[f"compacted_{peer}_over_windrow_{files}_files"] = found[peer].least_wall / merged
 

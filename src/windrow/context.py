@@ -52,6 +52,8 @@ class Context:
     """For bytes of sidecars and of remote files; None keeps none."""
     parsed: MemoryCache[Any] | None = None
     """For parsed sidecars."""
+    decoded: Cells | None = field(default=None, repr=False, compare=False)
+    """For what is decoded for small questions; None keeps none."""
     reading: Store | None = None
     """The store as queries read it: one that is far away is asked again when it is slow."""
     prune: bool = True
@@ -60,8 +62,6 @@ class Context:
     """Versions that are being read."""
     kept: KeptVersions | None = field(init=False, repr=False, compare=False)
     """What was listed of versions; None where nothing is kept."""
-    decoded: Cells | None = field(init=False, repr=False, compare=False)
-    """What was decoded for small questions; None where nothing is kept."""
     heat: Heat = field(init=False, repr=False, compare=False)
     """Which windows are asked for."""
 
@@ -69,9 +69,6 @@ class Context:
         object.__setattr__(self, "pins", Pins(self.metastore, self.new_id))
         kept = None if self.parsed is None else KeptVersions(self.parsed.budget)
         object.__setattr__(self, "kept", kept)
-        # Without pruning, every row goes through the engine.
-        decoded = None if self.parsed is None or not self.prune else Cells(self.parsed.budget // 2)
-        object.__setattr__(self, "decoded", decoded)
         object.__setattr__(self, "heat", Heat(self.metastore))
 
     @classmethod

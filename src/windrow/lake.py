@@ -26,6 +26,7 @@ from windrow.inspection import TableRow, tables_as_rows
 from windrow.metastore import TableRecord
 from windrow.model.rows import Rows
 from windrow.model.settings import TableSettings
+from windrow.scan.cells import Cells
 from windrow.scan.context import ReadContext, ScanContext
 from windrow.scan.files import weight_of
 from windrow.scan.foreign import ForeignFiles
@@ -247,12 +248,15 @@ def connect(  # noqa: PLR0913 - each is a word that a user may say
     queries may use; rows beyond the memory are put on disk where DuckDB can.
     """
     settings = cache if isinstance(cache, CacheSettings) else DEFAULT_CACHE
-    given = {
+    given: dict[str, Any] = {
         "now": now,
         "new_id": new_id,
         "cache": default_cache(cache) if isinstance(cache, CacheSettings) else cache,
         "parsed": None if cache is None else MemoryCache(settings.parsed_bytes, weigh=weight_of, name="parsed"),
     }
+    if cache is not None and settings.decoded_bytes and prune:
+        # Without pruning, every row goes through the engine.
+        given["decoded"] = Cells(settings.decoded_bytes)
     parts = {name: part for name, part in given.items() if part is not None}
     context = Context.open(str(url), metastore, store_options, create=create, prune=prune, **parts)
     return Lake(context, threads=threads, memory_limit=memory_limit)

@@ -46,6 +46,22 @@ def test_a_query_is_run_only_when_that_is_asked(lake):
     assert table.read.requests == 1
 
 
+def test_a_query_that_is_analyzed_is_run_once(lake):
+    connection = lake._started()._connection
+    connection.execute("create or replace sequence runs")
+    said = lake.explain("select nextval('runs') from metrics limit 1", analyze=True)
+    assert said.rows == 1
+    assert "Total Time" in said.plan
+    assert connection.execute("select nextval('runs')").fetchall() == [(2,)]
+
+
+def test_what_is_kept_decoded_is_not_read_again(lake):
+    for _ in range(2):
+        lake.sql(SELECTIVE)
+    (table,) = lake.explain(SELECTIVE, analyze=True).tables
+    assert (table.read.bytes, table.read.requests, table.read.cache_hits) == (0, 0, 1)
+
+
 def test_every_table_has_a_funnel(lake):
     said = lake.explain("select * from metrics a join (select host from metrics where n = 1) b using (host)")
     assert [table.name for table in said.tables] == ["metrics"]

@@ -26,6 +26,8 @@ class CacheSettings:
     """For bytes, in memory."""
     parsed_bytes: int = 256 * _MIB
     """For what was parsed from them, in memory, by its real footprint."""
+    decoded_bytes: int = 128 * _MIB
+    """For columns of local files that are asked about again and again, decoded, in memory; 0 keeps none."""
     disk_bytes: int = 10 * 1024 * _MIB
     """For bytes of remote files, on the disk; 0 keeps none."""
     folder: Path | None = None

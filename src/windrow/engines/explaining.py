@@ -37,26 +37,40 @@ class Explaining:
 
     def __call__(self, statement: Statement, run: Run) -> Explanation:
         """Return the explanation."""
-        rows = seconds = None
-        if self._analyze:
-            began = time.perf_counter()
-            rows = len(statement.table(run))
-            seconds = time.perf_counter() - began
-        # What DuckDB reads for its own explanation is not counted.
         is_known = statement.known is not None
         was_run = self._analyze and not is_known
+        began = time.perf_counter()
+        rows, plan = _run(statement, run) if was_run else (None, _planned(statement, run))
+        if self._analyze and statement.known is not None:
+            rows = len(statement.known)
+        seconds = time.perf_counter() - began if self._analyze else None
         tables = tuple(_funnel(bound, was_run=was_run, is_known=is_known) for bound in statement.bound)
-        verb = "EXPLAIN ANALYZE" if was_run else "EXPLAIN"
-        asked = statement.connection.sql(f"{verb} {statement.query}", params=statement.parameters)
-        found = run(asked.fetchall)
         return Explanation(
             query=statement.query,
             tables=tables,
             planning_ms=statement.planning * 1000,
-            plan="\n".join(str(row[-1]) for row in found),
+            plan=plan,
             rows=rows,
             running_ms=None if seconds is None else seconds * 1000,
         )
+
+
+def _run(statement: Statement, run: Run) -> tuple[int, str]:
+    """Run the query; how many rows its answer has, and what DuckDB says of how it went."""
+    connection = statement.connection
+    connection.execute("PRAGMA enable_profiling = 'no_output'")
+    try:
+        rows = len(statement.table(run))
+        # The hints of DuckDB's package do not know the name of the format that EXPLAIN ANALYZE has.
+        return rows, str(connection.get_profiling_information(format="text"))  # type: ignore[arg-type]
+    finally:
+        connection.execute("PRAGMA disable_profiling")
+
+
+def _planned(statement: Statement, run: Run) -> str:
+    """How DuckDB would go about the query."""
+    asked = statement.connection.sql(f"EXPLAIN {statement.query}", params=statement.parameters)
+    return "\n".join(str(row[-1]) for row in run(asked.fetchall))
 
 
 def _funnel(bound: Bound, *, was_run: bool, is_known: bool) -> TableFunnel:
