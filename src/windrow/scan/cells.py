@@ -61,11 +61,17 @@ class Cells:
 
     def fixed(self, name: str, kind: pa.DataType, dtype: str) -> FixedCells:
         """A column of fixed width."""
-        return self._fixed.setdefault((name, kind), FixedCells(dtype))
+        found = self._fixed.get((name, kind))
+        if found is None:
+            found = self._fixed[name, kind] = FixedCells(dtype)
+        return found
 
     def texts(self, name: str) -> TextCells:
         """A column of texts."""
-        return self._texts.setdefault(name, TextCells())
+        found = self._texts.get(name)
+        if found is None:
+            found = self._texts[name] = TextCells()
+        return found
 
     @property
     def weight(self) -> int:

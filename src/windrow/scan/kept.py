@@ -62,6 +62,10 @@ class KeptSplits:
         low, high = time_range
         return np.flatnonzero((self._last >= low) & (self._first < high))
 
+    def are_open(self, places: NDArray[np.int64]) -> bool:
+        """Whether the sidecars of the splits at the places were opened."""
+        return bool(self._is_open[places].all())
+
     def units(self, context: ScanContext, places: NDArray[np.int64]) -> list[Unit]:
         """Units of all files that were ever needed, those at the places among them."""
         missing = places[~self._is_open[places]].tolist()

@@ -90,14 +90,18 @@ def plan_kept(
     question: Question,
     *,
     steps: Iterable[Step] = (),
+    by_zones: bool = True,
 ) -> ScanPlan:
-    """Plan a scan of some of the splits of a list, as `plan_files` would plan one of their files."""
+    """Plan a scan of some of the splits of a list, as `plan_files` would plan one of their files.
+
+    `by_zones` says that zone maps chose them.
+    """
     counted, columns = list(steps), question.columns
     pruner = None if question.predicate is None else SidecarPruner(question.predicate)
     among = np.zeros(len(kept.files), bool)
     among[places] = True
     units = [unit for unit in kept.units(context, places) if among[unit.files].any()]
-    is_told = pruner is not None and kept.zones.tells(pruner.columns, places)
+    is_told = by_zones and pruner is not None and kept.zones.tells(pruner.columns, places)
     masks = [
         _row_groups(
             unit, pruner, kept.files, counted, among=unit.filled & among[unit.files], is_told=is_told and unit.is_lone

@@ -21,6 +21,7 @@ __all__ = ["plan_table", "time_range"]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EARLIEST, _LATEST = -(2**62), 2**62
 _DAY = timedelta(days=1)
+_FEW_SPLITS = 4
 
 
 def plan_table(
@@ -45,12 +46,16 @@ def plan_table(
         found = kept.splits(context, metastore, table, version, query.time_range)
         with found.lock:
             places = found.within(query.time_range)
-            if asked is not None:
+            # Of few splits whose sidecars are open, these tell as much as zone maps.
+            is_few = len(places) <= _FEW_SPLITS and found.are_open(places)
+            by_zones = asked is not None and (explain or not is_few)
+            if asked is not None and by_zones:
                 places = found.zones.prune(asked, places)
             splits = [found.splits[place] for place in places.tolist()]
             steps = _steps(metastore, table, version, splits) if explain else []
             see(splits)
-            return plan_kept(context, found, places, Question(question.columns, asked), steps=steps)
+            narrowed = Question(question.columns, asked)
+            return plan_kept(context, found, places, narrowed, steps=steps, by_zones=by_zones)
     splits = [split for page in metastore.splits(table.table_id, version, query) for split in page]
     steps = _steps(metastore, table, version, splits) if explain else []
     see(splits)
