@@ -13,7 +13,8 @@ from windrow.model.scope import CompactionScope
 from windrow.model.settings import TableSettings
 from windrow.model.window import Window
 from windrow.parquet.footer import read_footer
-from windrow.splits.writer import BLOOM_FILTER, SplitName, write_split
+from windrow.splits.blooms import BLOOM_FILTER
+from windrow.splits.writer import SplitName, write_split
 from windrow.storage import open_store
 
 COLUMNS = ("host", "value", "count", "small", "flag", "absent", "timestamp", "empty")
@@ -104,9 +105,9 @@ def test_row_groups_without_the_filters_of_the_table_are_written_anew():
 
 
 def test_a_zero_is_found_whatever_its_sign():
-    from windrow.merging.blooms import blooms
     from windrow.parquet.bloom import BloomFilter, read_bloom
     from windrow.parquet.page_reader import Fixed
+    from windrow.splits.blooms import blooms
 
     (stored,) = blooms(Fixed(np.array([-0.0, 5.0]).view(np.uint64), None), [2])
     bloom = BloomFilter(read_bloom(stored, name="filter"))

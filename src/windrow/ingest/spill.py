@@ -18,7 +18,8 @@ from windrow.merging.splits import merge_splits
 from windrow.model.settings import TableSettings
 from windrow.model.split import SplitMetadata
 from windrow.model.window import Window
-from windrow.splits.writer import GRANULE_ROWS, ROW_GROUP_ROWS, SplitName
+from windrow.splits.layout import GRANULE_ROWS, ROW_GROUP_ROWS
+from windrow.splits.writer import SplitName
 from windrow.storage import Store, open_store
 
 __all__ = ["MEMORY_BUDGET", "Group", "Spill", "in_budget"]

@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windrow.errors import Damaged
-from windrow.merging.columns import Column, Way
 from windrow.merging.inputs import Input
 from windrow.parquet.chunk import chunk_starts
 from windrow.parquet.footer import read_footer
 from windrow.parquet.page_reader import Chunks, Coded, CodedRows, Fixed, scan_pages, unpack, unreadable
+from windrow.splits.columns import Column, Way
 
 __all__ = ["Batch", "Piece", "Source"]
 

@@ -1,14 +1,9 @@
-"""The columns of a merge: the union of the inputs' columns, and by which way each goes from pages to pages."""
+"""The columns of a merge: the union of the inputs' columns, and where their chunks are."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from enum import Enum
-from functools import cache
-from importlib.metadata import version
+from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,49 +14,12 @@ from windrow.merging.inputs import Input
 from windrow.model.sort_schema import SortSchema
 from windrow.model.widening import widened
 from windrow.parquet.chunk import FOOTER_CHUNK
-from windrow.parquet.file_writer import FileSchema
 from windrow.parquet.schema import Leaf, SchemaElement
-from windrow.splits.writer import has_filter
+from windrow.splits.columns import Column, Way
 
-__all__ = ["Column", "Way", "chunk_table", "created_by", "plan_columns", "united_schema", "with_field_ids"]
+__all__ = ["chunk_table", "united_schema", "with_field_ids"]
 
 _FIELD_ID = b"PARQUET:field_id"
-
-
-@cache
-def created_by() -> str:
-    """How the files of a merge name their writer."""
-    return f"windrow version {version('windrow')}"
-
-
-class Way(Enum):
-    """How a column goes through a merge."""
-
-    FIXED = "fixed"
-    """One value of 4 or 8 bytes for each row."""
-    CODED = "coded"
-    """Runs of codes of texts."""
-    ARROW = "arrow"
-    """Whatever else there is, by pyarrow."""
-
-
-@dataclass(frozen=True, eq=False)
-class Column:
-    """A column of the output."""
-
-    field: pa.Field
-    way: Way
-    leaves: tuple[Leaf, ...]
-    """Its leaves in the output."""
-    dtype: np.dtype[Any] | None
-    """How fixed-width values compare."""
-    bloom: bool = False
-    """Whether its chunks get a bloom filter."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return str(self.field.name)
 
 
 def united_schema(inputs: Sequence[Input], schema: SortSchema) -> pa.Schema:
@@ -110,30 +68,6 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return pa.string()
     return pa.binary() if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind) else kind
-
-
-def plan_columns(schema: FileSchema, *, plain: bool = False, blooms: Collection[str] = ()) -> list[Column]:
-    """The columns of the output, some with bloom filters; with `plain` all of them go by pyarrow."""
-    leaves = schema.footer.leaves
-    planned = []
-    for field in schema.arrow:
-        own = tuple(leaf for leaf in leaves if leaf.path[0] == field.name)
-        way, dtype = (Way.ARROW, None) if plain else _way(field.type)
-        planned.append(Column(field, way, own, dtype, field.name in blooms and has_filter(field.type)))
-    return planned
-
-
-def _way(kind: pa.DataType) -> tuple[Way, np.dtype[Any] | None]:
-    types = pa.types
-    if types.is_string(kind) or types.is_binary(kind):
-        return Way.CODED, None
-    if types.is_float32(kind) or types.is_float64(kind):
-        return Way.FIXED, np.dtype(f"f{kind.bit_width // 8}")
-    if types.is_integer(kind):
-        return Way.FIXED, np.dtype(f"{'u' if types.is_unsigned_integer(kind) else 'i'}{max(kind.bit_width // 8, 4)}")
-    if types.is_timestamp(kind) or types.is_date32(kind) or types.is_time(kind):
-        return Way.FIXED, np.dtype(f"i{kind.bit_width // 8}")
-    return Way.ARROW, None
 
 
 def chunk_table(

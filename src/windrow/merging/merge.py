@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.merging.batch import Batch, Piece, Source
-from windrow.merging.columns import Column, chunk_table, created_by, plan_columns, united_schema, with_field_ids
+from windrow.merging.columns import chunk_table, united_schema, with_field_ids
 from windrow.merging.copies import Copies, row_groups
 from windrow.merging.cuts import Cuts
 from windrow.merging.inputs import Input
@@ -26,6 +26,7 @@ from windrow.merging.output import DEFAULT_LAYOUT, Layout, Output, Segment, writ
 from windrow.model.sort_schema import Direction, SortColumn, SortSchema
 from windrow.parquet.file_writer import FileSchema
 from windrow.parquet.footer import SortingColumn
+from windrow.splits.columns import Column, created_by, plan_columns
 
 __all__ = ["DEFAULT_OPTIONS", "Merge", "MergeOptions"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,17 +13,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.merging.batch import Batch
-from windrow.merging.blooms import blooms
-from windrow.merging.columns import Column, Way
 from windrow.merging.copies import Copies, Group
 from windrow.merging.order import Merged, MergeOrder
 from windrow.merging.verify import EVERY, SAMPLED_ROWS, Witness
 from windrow.model.numbers import to_arrow
-from windrow.parquet.chunk_writer import ChunkWriter, EncodedChunk, Pages, granules
-from windrow.parquet.file_writer import FileSchema, FileWriter, arrow_chunks
+from windrow.parquet.chunk_writer import EncodedChunk, granules
+from windrow.parquet.file_writer import FileSchema, FileWriter
 from windrow.parquet.footer import SortingColumn
 from windrow.parquet.page_reader import Coded, CodedRows, Fixed
-from windrow.splits.writer import BLOOM_FILTER
+from windrow.splits.columns import Column, encode
 
 __all__ = ["DEFAULT_LAYOUT", "Layout", "Output", "Summary", "write_segments"]
 
@@ -166,7 +164,7 @@ def write_segments(
             elif part.rows:
                 gathered = _gather(values, part, cursors)
             plan = batch.source.columns[number]
-            encoded = [] if gathered is None else _encode(gathered, plan, segment.encoded, layout)
+            encoded = [] if gathered is None else encode(gathered, plan, segment.encoded, layout.granule_rows)
             _note(segment, plan, values, gathered, encoded, first, batch)
             made.append(encoded)
         return made
@@ -310,25 +308,6 @@ def _gather_fixed(values: npt.NDArray[Any], order: MergeOrder) -> npt.NDArray[An
     else:
         gather_fixed(order.starts, order.counts, values, out)
     return out
-
-
-def _encode(values: Any, column: Column, rows: Sequence[int], layout: Layout) -> list[list[EncodedChunk]]:
-    """The chunks of row groups of so many rows."""
-    if column.way is Way.ARROW:
-        bloom = BLOOM_FILTER if column.bloom else None
-        return arrow_chunks(values, column.field, rows, layout.granule_rows, bloom=bloom)
-    leaf = column.leaves[0]
-    writer = ChunkWriter(
-        leaf.path,
-        int(leaf.element.physical_type or 0),
-        bool(leaf.max_definition),
-        column.dtype,
-    )
-    write = writer.coded if column.way is Way.CODED else writer.fixed
-    chunks = write(values, Pages.of(rows, layout.granule_rows))
-    if column.bloom:
-        chunks = [replace(chunk, bloom=bloom) for chunk, bloom in zip(chunks, blooms(values, rows), strict=True)]
-    return [[chunk] for chunk in chunks]
 
 
 def _taken(values: Any, column: Column, rows: Longs) -> pa.Array:

@@ -177,11 +177,18 @@ def _statistics(chunk: EncodedChunk) -> bytes:
 
 
 def arrow_chunks(
-    column: pa.ChunkedArray, field: pa.Field, rows: Sequence[int], granule_rows: int, *, bloom: Any = None
+    column: pa.ChunkedArray,
+    field: pa.Field,
+    rows: Sequence[int],
+    granule_rows: int,
+    *,
+    bloom: Any = None,
+    encoding: str | None = None,
 ) -> list[list[EncodedChunk]]:
     """Chunks of a column that pyarrow writes, in row groups of so many rows: for each of these one for each leaf.
 
-    `bloom` is how large a filter of each chunk may be, in pyarrow's words; none is made without it.
+    `bloom` is how large a filter of each chunk may be, in pyarrow's words; none is made without it. Without an
+    `encoding`, values have a dictionary.
     """
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(
@@ -192,6 +199,8 @@ def arrow_chunks(
         write_page_index=True,
         max_rows_per_page=granule_rows,
         bloom_filter_options=None if bloom is None else {field.name: bloom},
+        use_dictionary=encoding is None,
+        column_encoding=None if encoding is None else {field.name: encoding},
     ) as writer:
         at = 0
         for count in rows:

@@ -1,4 +1,4 @@
-"""Bloom filters of merged columns, as large as the split writer's, from what is in memory when chunks are encoded."""
+"""Bloom filters of columns, from what is in memory when chunks are encoded."""
 
 from __future__ import annotations
 
@@ -7,16 +7,35 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from windrow.parquet.bloom import BloomFilter, hash_binary, stored_bloom
 from windrow.parquet.page_reader import Coded, Fixed
-from windrow.splits.writer import FALSE_POSITIVES, ROW_GROUP_ROWS
+from windrow.splits.layout import ROW_GROUP_ROWS
 
-__all__ = ["blooms"]
+__all__ = ["BLOOM_FILTER", "FALSE_POSITIVES", "blooms", "has_filter"]
 
 Hashes = npt.NDArray[np.uint64]
+
+FALSE_POSITIVES = 0.01
+BLOOM_FILTER = {"ndv": ROW_GROUP_ROWS, "fpp": FALSE_POSITIVES}
+"""How large a filter of a row group may be: for so many distinct values, and so many others that pass by mistake."""
 _ZEROS = {4: 1 << 31, 8: 1 << 63}
 """The bits of a negative zero, by the width of a number."""
+
+
+def has_filter(kind: pa.DataType) -> bool:
+    """Say whether values of a type can be looked up in a bloom filter."""
+    types = pa.types
+    return bool(
+        types.is_integer(kind)
+        or types.is_floating(kind)
+        or types.is_timestamp(kind)
+        or types.is_string(kind)
+        or types.is_large_string(kind)
+        or types.is_binary(kind)
+        or types.is_large_binary(kind)
+    )
 
 
 def blooms(values: Coded | Fixed, rows: Sequence[int]) -> Iterator[bytes]:
