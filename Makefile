@@ -23,13 +23,11 @@ test: setup java ## every suite at its small size
 test-long: setup java ## the large sizes, once and before a release
 	@$(BIN)/pytest -m long
 
-lint: setup ## style, types, import levels
+check: setup ## style, types, import levels, public names, the built wheel
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-
-check: lint ## the same, public names and the built wheel
 	@$(BIN)/pytest -q tests/test_house.py tests/test_public_names.py tests/test_wheel.py
 
 format: setup ## bring the source into shape
@@ -39,4 +37,4 @@ format: setup ## bring the source into shape
 bench: setup java ## every benchmark, with its peers, at full size
 	@for name in $$($(BIN)/python -m benchmarks); do $(BIN)/python -m benchmarks.$$name || exit 1; done
 
-.PHONY: help setup java demo test test-long lint check format bench
+.PHONY: help setup java demo test test-long check format bench
