@@ -1,8 +1,19 @@
 """A table in a world whose clock is set by hand."""
 
+import tempfile
+from pathlib import Path
+
 import pytest
 
 from windrow.testing.worlds import World
+
+
+@pytest.fixture
+def folder():
+    """A folder in memory where there is one: in these proofs processes die, disks do not."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(prefix="windrow-", dir=memory if memory.is_dir() else None) as made:
+        yield Path(made)
 
 
 @pytest.fixture

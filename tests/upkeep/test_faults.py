@@ -151,8 +151,8 @@ SCENARIOS = [
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: each.name)
 @pytest.mark.parametrize("stride", [STRIDE, pytest.param(1, marks=pytest.mark.long)], ids=["some", "all"])
-def test_every_fault_leaves_the_table_whole(tmp_path, scenario, stride, record_property):
-    faults = every_fault(scenario, tmp_path, stride=stride)
+def test_every_fault_leaves_the_table_whole(folder, scenario, stride, record_property):
+    faults = every_fault(scenario, folder, stride=stride)
     record_property("faults", faults)
     print(f"{scenario.name}: {faults} faults")
     assert faults > 10

@@ -192,13 +192,13 @@ PAIRS = {
 
 
 @pytest.mark.parametrize("pair", PAIRS)
-def test_every_order_ends_well(tmp_path, prepared, pair):
+def test_every_order_ends_well(folder, prepared, pair):
     make_a, make_b, check = PAIRS[pair]
     walked = 0
     for number, order in enumerate(orders()):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        world = prepared.copy(folder)
+        place = folder / str(number)
+        place.mkdir()
+        world = prepared.copy(place)
         with world.open() as lake:
             a, b = make_a(lake, world), make_b(lake, world)
             walk(order, a, b)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
-
 import pytest
 from hypothesis import HealthCheck, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
@@ -13,14 +10,6 @@ from windrow.testing.table_machine import TableMachine
 
 SHARDS = 200
 """So many times 50 sequences of 100 steps are the whole of it."""
-
-
-@pytest.fixture
-def folder():
-    """A folder in memory where there is one: the machine's processes die, its disk does not."""
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(prefix="windrow-", dir=memory if memory.is_dir() else None) as made:
-        yield Path(made)
 
 
 def run(folder, examples, steps, number=0):

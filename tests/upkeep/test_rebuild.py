@@ -46,8 +46,8 @@ def rebuilt(world):
 @pytest.mark.parametrize(
     ("seed", "count"), [(1, 40), (2, 40), pytest.param(3, 500, marks=pytest.mark.long)], ids=["one", "two", "long"]
 )
-def test_the_same_rows_come_back_at_the_same_version(tmp_path, seed, count):
-    world, draw = World(tmp_path), random.Random(seed)
+def test_the_same_rows_come_back_at_the_same_version(folder, seed, count):
+    world, draw = World(folder), random.Random(seed)
     with world.open() as lake:
         history = random_operations(world, lake, draw, count)
         table = lake.table("events")
@@ -74,8 +74,8 @@ def test_the_same_rows_come_back_at_the_same_version(tmp_path, seed, count):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_mirror_that_was_cut_off_brings_back_the_version_where_it_ends(tmp_path, seed):
-    world, draw = World(tmp_path), random.Random(seed)
+def test_a_mirror_that_was_cut_off_brings_back_the_version_where_it_ends(folder, seed):
+    world, draw = World(folder), random.Random(seed)
     with world.open() as lake:
         history = random_operations(world, lake, draw, 25)
         newest = lake.table("events").version
