@@ -2,11 +2,11 @@
 
     select count(*), sum(value), max(value) from metrics where metric_name = x and timestamp in two minutes
 
-Four million rows lie in 1,000 and in 10,000 files. All ways are warm, with a kept connection or table, in turn, and
-every question has other values; planning is included. `duckdb_hive` is a user who names the window himself.
-`compacted` is Windrow after compaction, against peers on the files as they were. A warm lake has kept columns of the
-files decoded that were asked about before; `undecoded` and `compacted undecoded` are lakes that may not. The first
-question of a fresh connection stands apart.
+Four million rows lie in 1,000 and in 10,000 files. All ways are warm, with a kept connection or table, each in a
+process of its own, in turn, and every question has other values; planning is included. `duckdb_hive` is a user who
+names the window himself. `compacted` is Windrow after compaction, against peers on the files as they were. A warm lake
+has kept columns of the files decoded that were asked about before; `undecoded` and `compacted undecoded` are lakes that
+may not. The first question of a fresh connection stands apart.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import windrow
-from benchmarks.measure import Measured, Options, Report, Size, interleaved, options
+from benchmarks.measure import Measured, Options, Report, Size, Worker, in_turn, interleaved, options, serve
 from benchmarks.query_tables import METRICS, START, WINDOW, Slices, delta_table, windrow_table, write_files
 from windrow.cache import CacheSettings
 from windrow.lake import Lake
@@ -181,40 +181,72 @@ def make_merged(lake: Path, folder: Path) -> None:
         compacted.table("metrics").compact.run(threads=2)
 
 
+OURS = ("windrow", "compacted", "undecoded", "compacted undecoded")
+
+
+def makers(folder: Path, files: int, cache: Path, stack: ExitStack) -> dict[str, Callable[[], Way]]:
+    """Every way by its name, to be connected; lakes are closed with the stack."""
+    plain, lakes, merged = (folder / f"{name}-{files}" for name in ("plain", "lake", "merged"))
+    paths = sorted(plain.rglob("*.parquet"), key=lambda path: path.name)
+    kept = CacheSettings(folder=cache)
+    settings = {"": kept, " undecoded": replace(kept, decoded_bytes=0)}
+
+    def ours(place: Path, more: str = "") -> Callable[[], Way]:
+        return lambda: windrow_way(stack.enter_context(windrow.connect(place, cache=settings[more])))
+
+    return {
+        "windrow": ours(lakes),
+        "compacted": ours(merged),
+        "duckdb": lambda: duckdb_way(paths),
+        "duckdb_cached": lambda: duckdb_way(paths, parquet_metadata_cache="true"),
+        "duckdb_hive": lambda: hive_way(plain),
+        "delta": lambda: delta_way(plain),
+        "polars": lambda: polars_way(paths),
+        "datafusion": lambda: datafusion_way(plain),
+        "undecoded": ours(lakes, " undecoded"),
+        "compacted undecoded": ours(merged, " undecoded"),
+    }
+
+
+def server(name: str, folder: str, files: int, cache: str, warm: int) -> None:
+    """Answer questions in a process of its own; a warm table is one of which all windows were asked."""
+    with ExitStack() as stack:
+        ask = makers(Path(folder), files, Path(cache), stack)[name]()
+        for number in range(warm if name in OURS else 2):
+            ask(number)
+        turns = iter(range(1000, 10**6))
+        serve(lambda: ask(next(turns)))
+
+
 def selective(folder: Path, asked: Options, report: Report, slices: Slices, files: int) -> None:
     """One table, every way; `files` is the number that the names of ratios carry."""
-    plain = made(folder / f"plain-{files}", lambda half: make_plain(slices, half))
+    made(folder / f"plain-{files}", lambda half: make_plain(slices, half))
     lakes = made(folder / f"lake-{files}", lambda half: windrow_table(slices, half).close())
-    merged = made(folder / f"merged-{files}", lambda half: make_merged(lakes, half))
-    paths = sorted(plain.rglob("*.parquet"), key=lambda path: path.name)
+    made(folder / f"merged-{files}", lambda half: make_merged(lakes, half))
+    warm = asked.pick(3, 120, 200)
     with ExitStack() as stack:
-        cache = CacheSettings(folder=Path(stack.enter_context(tempfile.TemporaryDirectory())))
-        undecoded = replace(cache, decoded_bytes=0)
-        lake = stack.enter_context(windrow.connect(lakes, cache=cache))
-        compacted = stack.enter_context(windrow.connect(merged, cache=cache))
-        makers: dict[str, Callable[[], Way]] = {
-            "windrow": lambda: windrow_way(stack.enter_context(windrow.connect(lakes, cache=cache))),
-            "compacted": lambda: windrow_way(stack.enter_context(windrow.connect(merged, cache=cache))),
-            "duckdb": lambda: duckdb_way(paths),
-            "duckdb_cached": lambda: duckdb_way(paths, parquet_metadata_cache="true"),
-            "duckdb_hive": lambda: hive_way(plain),
-            "delta": lambda: delta_way(plain),
-            "polars": lambda: polars_way(paths),
-            "datafusion": lambda: datafusion_way(plain),
-        }
-        first_questions(makers, report, files)
-        ways = {name: make() for name, make in makers.items()}
-        ways |= {"windrow": windrow_way(lake), "compacted": windrow_way(compacted)}
-        for name, place in {"undecoded": lakes, "compacted undecoded": merged}.items():
-            ways[name] = windrow_way(stack.enter_context(windrow.connect(place, cache=undecoded)))
-        checked(ways)
-        for number in range(asked.pick(3, 120, 200)):
-            # A warm table is one of which all windows were asked.
-            for name in ("windrow", "compacted", "undecoded", "compacted undecoded"):
-                ways[name](number)
-        found = measured(ways, asked.pick(2, 7, 15))
-        _report(report, found, files)
+        cache = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        ways = makers(folder, files, cache, stack)
+        first_questions({name: ways[name] for name in ways if "undecoded" not in name}, report, files)
+        checked({name: make() for name, make in ways.items()})
+        _report(report, in_processes(list(ways), folder, files, cache, warm, asked.pick(2, 7, 15)), files)
+        lake = stack.enter_context(windrow.connect(lakes, cache=CacheSettings(folder=cache)))
+        for number in range(warm):
+            lake.sql(Question(number).sql("metrics"))
         planning(report, lake, files, asked.pick(3, 60, 100))
+
+
+def in_processes(
+    names: Sequence[str], folder: Path, files: int, cache: Path, warm: int, rounds: int
+) -> dict[str, Measured]:
+    """Ask every way in turn, each in a process of its own."""
+    code = "from benchmarks.query import server; server({!r}, {!r}, {}, {!r}, {})"
+    workers = {name: Worker(code.format(name, str(folder), files, str(cache / name), warm)) for name in names}
+    try:
+        return in_turn(workers, rounds)
+    finally:
+        for worker in workers.values():
+            worker.close()
 
 
 def _report(report: Report, found: Mapping[str, Measured], files: int) -> None:
