@@ -198,32 +198,46 @@ class Worker:
 
     def __init__(self, code: str) -> None:
         """`code` is what the process runs; it ends with `serve`."""
+        # engines write to the standard output as they like, so that answers have a pipe of their own
+        answers, far_end = os.pipe()
         self._process = subprocess.Popen(
-            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", code],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            text=True,
+            pass_fds=[far_end],
+            env={**os.environ, _ANSWERS: str(far_end)},
         )
+        os.close(far_end)
+        self._answers = os.fdopen(answers)
 
-    def __call__(self) -> tuple[float, float]:
-        """Run once: CPU and wall seconds."""
-        if self._process.stdin is None or self._process.stdout is None:
-            raise AssertionError("both ends are pipes")
+    def __call__(self) -> tuple[list[float], list[float]]:
+        """Run once, or as often as the process does in a row: CPU and wall seconds."""
         print("run", file=self._process.stdin, flush=True)
-        cpu, wall = self._process.stdout.readline().split()
-        return float(cpu), float(wall)
+        told = [float(each) for each in self._answers.readline().split()]
+        if not told:
+            raise RuntimeError(f"a process that was measured ended with {self._process.wait()}; see what it wrote")
+        return told[::2], told[1::2]
 
     def close(self) -> None:
         """End the process."""
         self._process.communicate()
+        self._answers.close()
 
 
-def serve(way: Callable[[], object]) -> None:
-    """Run a way whenever the parent says so, and tell it the CPU and wall seconds."""
-    # engines write to the standard output as they like, so that answers have one of their own
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    for _ in sys.stdin:
-        cpu, wall = time.process_time(), time.perf_counter()
-        way()
-        print(time.process_time() - cpu, time.perf_counter() - wall, file=answers, flush=True)
+_ANSWERS = "BENCHMARK_ANSWERS"
+
+
+def serve(way: Callable[[], object], times: int = 1) -> None:
+    """Run a way whenever the parent says so, some times in a row, and tell it the CPU and wall seconds of each."""
+    with os.fdopen(int(os.environ[_ANSWERS]), "w") as answers:
+        for _ in sys.stdin:
+            told = []
+            for _ in range(times):
+                cpu, wall = time.process_time(), time.perf_counter()
+                way()
+                told += [time.process_time() - cpu, time.perf_counter() - wall]
+            print(*told, file=answers, flush=True)
 
 
 def in_turn(workers: Mapping[str, Worker], rounds: int) -> dict[str, Measured]:
@@ -234,8 +248,8 @@ def in_turn(workers: Mapping[str, Worker], rounds: int) -> dict[str, Measured]:
         for name in order:
             cpu, wall = workers[name]()
             if number:
-                results[name].cpu.append(cpu)
-                results[name].wall.append(wall)
+                results[name].cpu += cpu
+                results[name].wall += wall
         order = order[1:] + order[:1]
     return results
 
