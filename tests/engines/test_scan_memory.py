@@ -44,8 +44,7 @@ def test_a_local_table_of_four_times_the_budget(tmp_path):
     found = read_apart(lake=str(tmp_path / "lake"), budget=BUDGET)
     assert found["rows"] == rows
     assert found["bytes"] > 4 * BUDGET
-    # How much DuckDB has decoded ahead depends on what else the machine does.
-    assert found["grew"] < BUDGET * 5 // 4
+    assert found["grew"] < BUDGET
 
 
 @pytest.mark.long
