@@ -10,6 +10,7 @@ import gc
 import importlib.metadata
 import json
 import os
+import statistics
 import subprocess
 import sys
 import time
@@ -176,6 +177,11 @@ class Measured:
     def least_cpu(self) -> float:
         """The least CPU of a round, in seconds."""
         return min(self.cpu)
+
+    @property
+    def middle_cpu(self) -> float:
+        """The CPU of a round in the middle, in seconds."""
+        return statistics.median(self.cpu)
 
 
 def interleaved(ways: Mapping[str, Callable[[], object]], rounds: int, *, tree: bool = False) -> dict[str, Measured]:

@@ -18,7 +18,7 @@ from windrow.engines.answer import Answer
 from windrow.engines.constants import Parameters
 from windrow.engines.duckdb import Asked, DuckDBEngine
 from windrow.engines.explanation import Explanation
-from windrow.engines.foreign import foreign_relation
+from windrow.engines.foreign import ForeignRelations
 from windrow.engines.frames import as_tables, named_frames
 from windrow.engines.relations import Relation
 from windrow.errors import NotFound
@@ -94,7 +94,7 @@ class Lake:
         self._memory_limit = memory_limit
         self._tables = _Tables(context)
         self._engine: DuckDBEngine | None = None
-        self._files: ForeignFiles | None = None
+        self._files: ForeignRelations | None = None
 
     @property
     def url(self) -> str:
@@ -207,8 +207,8 @@ class Lake:
         if self._files is None:
             shared = self.context
             context = ScanContext(self.url, shared.store, shared.cache, shared.parsed, prune=shared.prune)
-            self._files = ForeignFiles(context, self.context.store_options)
-        return foreign_relation(self._files, pattern)
+            self._files = ForeignRelations(ForeignFiles(context, self.context.store_options))
+        return self._files(pattern)
 
     def close(self) -> None:
         """Give connections back."""

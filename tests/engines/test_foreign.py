@@ -7,10 +7,19 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import windrow
 from windrow.cache import CacheKind, CacheSettings
+from windrow.engines.foreign import ForeignRelations
 from windrow.errors import Damaged, InvalidInput, NotFound
+from windrow.model.predicate import Comparison, Op
+from windrow.scan.context import ScanContext
+from windrow.scan.foreign import ForeignFiles
+from windrow.scan.naming import Question
+from windrow.scan.plan import plan_files
+from windrow.storage import LocalStore
 
 
 @pytest.fixture
@@ -83,3 +92,46 @@ def test_a_lake_without_a_cache_keeps_nothing(tmp_path, raw):
     with windrow.connect(tmp_path / "lake", cache=None) as lake:
         assert (lake.context.cache, lake.context.parsed) == (None, None)
         assert ask(lake, f"select sum(a) from '{raw}/*.parquet'") == [(63,)]
+
+
+def relations(folder, budget=2**26):
+    return ForeignRelations(ForeignFiles(ScanContext("lake", LocalStore(folder), threads=1)), budget=budget)
+
+
+def test_the_same_files_are_the_same_relation_until_one_changes_or_joins(raw):
+    known, pattern = relations(raw), f"{raw}/*.parquet"
+    first = known(pattern)
+    assert known(pattern) is first
+    pq.write_table(pa.table({"a": [7, 8, 9]}), raw / "1.parquet")
+    changed = known(pattern)
+    assert changed is not first
+    pq.write_table(pa.table({"a": [1]}), raw / "3.parquet")
+    assert known(pattern) is not changed
+    assert known(pattern).plan(Question()).rows == 2 + 3 + 2 + 1
+
+
+def test_what_is_kept_of_files_weighs_no_more_than_the_budget(raw):
+    known = relations(raw, budget=1)
+    first = known(f"{raw}/0.parquet")
+    assert known(f"{raw}/0.parquet") is first
+    known(f"{raw}/1.parquet")
+    assert known(f"{raw}/0.parquet") is not first
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(st.integers(0, 400), st.sampled_from(["a", "b", "absent"])), min_size=1, max_size=4))
+def test_plans_of_files_that_are_kept_are_those_of_files_that_are_not(tmp_path_factory, asked):
+    folder = tmp_path_factory.mktemp("raw")
+    for number in range(3):
+        table = pa.table({"a": range(number * 100, number * 100 + 100), "b": [number] * 100})
+        pq.write_table(table, folder / f"{number}.parquet", row_group_size=30)
+    known, pattern = relations(folder), f"{folder}/*.parquet"
+    for above, column in asked:
+        condition = Comparison("a", Op.GREATER, above)
+        ours = known(pattern).plan(Question((column,), condition))
+        files = known.files.find(pattern)
+        plain = plan_files(known.files.context, files, predicate=condition, columns=[column])
+        assert (ours.rows, ours.bytes) == (plain.rows, plain.bytes)
+        assert [(each.step, each.asked, each.kept) for each in ours.steps] == [
+            (each.step, each.asked, each.kept) for each in plain.steps
+        ]

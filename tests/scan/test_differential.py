@@ -17,7 +17,7 @@ from tests.scan.conftest import parquet, put_file
 
 from windrow.cache import CacheSettings, MemoryCache, default_cache
 from windrow.engines.duckdb import DuckDBEngine, Relation
-from windrow.engines.foreign import foreign_relation
+from windrow.engines.foreign import ForeignRelations
 from windrow.scan.context import ReadContext, ScanContext
 from windrow.scan.files import weight_of
 from windrow.scan.foreign import ForeignFiles
@@ -185,19 +185,19 @@ def readable(path):
 def test_files_of_other_writers_answer_as_duckdb_reads_them(path, tmp_path):
     expected = readable(path)
     context = ScanContext("lake", LocalStore(tmp_path), default_cache(CacheSettings(folder=tmp_path)), threads=4)
-    files = ForeignFiles(context)
+    relations = ForeignRelations(ForeignFiles(context))
     engine = DuckDBEngine(ReadContext("lake", context.store, context.cache))
     try:
         if expected is None:
             with pytest.raises(Exception, match=r"."):
-                engine.sql(f"select * from '{path}'", {}, lambda name: foreign_relation(files, name))
+                engine.sql(f"select * from '{path}'", {}, relations)
             return
         for _ in range(2):
-            found = engine.sql(f"select * from '{path}'", {}, lambda name: foreign_relation(files, name)).table
+            found = engine.sql(f"select * from '{path}'", {}, relations).table
             assert rows_of(found) == rows_of(expected)
         first = expected.column_names[0]
         query = f'select "{first}" from \'{path}\' where "{first}" is not null'
-        found = engine.sql(query, {}, lambda name: foreign_relation(files, name)).table
+        found = engine.sql(query, {}, relations).table
         assert rows_of(found) == rows_of(duckdb.sql(query).to_arrow_table())
     finally:
         engine.close()
@@ -210,10 +210,10 @@ def test_a_file_with_a_hundred_thousand_rows_is_cut_into_granules_and_still_whol
     path = tmp_path / "large.parquet"
     pq.write_table(table, path, row_group_size=rows, max_rows_per_page=1000, write_page_index=True)
     context = ScanContext("lake", LocalStore(tmp_path), threads=4)
-    files = ForeignFiles(context)
+    relations = ForeignRelations(ForeignFiles(context))
     engine = DuckDBEngine(ReadContext("lake", context.store))
     query = f"select k, sum(v) as s, count(*) as n from '{path}' group by k order by k"
-    found = engine.sql(query, {}, lambda name: foreign_relation(files, name)).to_dict()
+    found = engine.sql(query, {}, relations).to_dict()
     assert [(row["k"], row["n"]) for row in found] == [(k, 1000) for k in range(100)]
     assert math.isclose(sum(row["s"] for row in found), sum(table["v"].to_pylist()))
     engine.close()

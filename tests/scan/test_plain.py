@@ -8,7 +8,7 @@ import pytest
 from tests.scan.conftest import parquet, put_file
 
 from windrow.engines.duckdb import DuckDBEngine, Relation
-from windrow.engines.foreign import foreign_relation
+from windrow.engines.foreign import ForeignRelations
 from windrow.errors import Replaced
 from windrow.model.predicate import Comparison, Op
 from windrow.scan.context import ReadContext, ScanContext
@@ -89,7 +89,7 @@ def large(tmp_path):
 
 def test_a_large_file_is_read_plainly_where_all_of_it_is_wanted(large):
     files = ForeignFiles(ScanContext("lake", LocalStore(large.parent), threads=1))
-    relation = foreign_relation(files, str(large))
+    relation = ForeignRelations(files)(str(large))
     [virtual] = plan_files(files.context, files.find(str(large)), columns=["number"]).virtual
     paths, _ = plain_files(virtual, wanted=None)
     assert paths == [str(large)]

@@ -12,7 +12,7 @@ from tests.scan.conftest import parquet
 
 from windrow.cache import CacheKind, CacheSettings, MemoryCache, default_cache
 from windrow.engines.duckdb import DuckDBEngine
-from windrow.engines.foreign import foreign_relation
+from windrow.engines.foreign import ForeignRelations
 from windrow.scan.context import ReadContext, ScanContext
 from windrow.scan.files import weight_of
 from windrow.scan.foreign import ForeignFiles
@@ -44,10 +44,11 @@ class Reader:
         self.parsed = MemoryCache(10**7, weigh=weight_of)
         store = open_store("memory://")
         self.files = ForeignFiles(ScanContext("x", store, self.cache, self.parsed), options)
+        self.relations = ForeignRelations(self.files)
         self.engine = DuckDBEngine(ReadContext("x", store, self.cache))
 
     def ask(self, query):
-        answer = self.engine.sql(query, {}, lambda pattern: foreign_relation(self.files, pattern))
+        answer = self.engine.sql(query, {}, self.relations)
         return [tuple(row.values()) for row in answer.to_dict()]
 
 

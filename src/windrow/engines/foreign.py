@@ -1,36 +1,69 @@
-"""Files that a query names by path or address, as a relation."""
+"""Files that a query names by path or address, as relations."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Sequence
 from urllib.parse import unquote
 
 from windrow.engines.relations import Relation
 from windrow.errors import Damaged, Incompatible, NotFound
-from windrow.scan.files import open_sidecars
+from windrow.scan.files import DataFile, open_sidecars
 from windrow.scan.foreign import ForeignFiles
-from windrow.scan.plan import plan_files
+from windrow.scan.kept import KeptFiles
+from windrow.scan.naming import Question
+from windrow.scan.plan import ScanPlan, plan_kept
 from windrow.scan.schema import arrow_schema
 
-__all__ = ["foreign_relation"]
+__all__ = ["ForeignRelations"]
+
+_BUDGET = 2**26
 
 
-def foreign_relation(files: ForeignFiles, pattern: str) -> Relation | None:
-    """What a path, glob or address stands for; None leaves local files that are odd, or not there, to DuckDB.
+class ForeignRelations:
+    """What paths, globs and addresses stand for; those that were asked for last are known already.
 
-    The columns are those of the first file; others may lack some, or have them in a narrower type. Folders that are
-    named like `key=value` are columns to DuckDB, so files in them are its own affair.
+    Files are looked for every time. What is kept is what plans of the very same files are made from.
     """
-    try:
-        found = files.find(pattern)
-        if "://" not in pattern and any("=" in unquote(file.store.url) for file in found):
+
+    def __init__(self, files: ForeignFiles, *, budget: int = _BUDGET) -> None:
+        self.files = files
+        self._budget = budget
+        self._known: OrderedDict[str, tuple[KeptFiles, Relation]] = OrderedDict()
+
+    def __call__(self, pattern: str) -> Relation | None:
+        """What a path, glob or address stands for; None leaves local files that are odd, or not there, to DuckDB.
+
+        The columns are those of the first file; others may lack some, or have them in a narrower type. Folders that
+        are named like `key=value` are columns to DuckDB, so files in them are its own affair.
+        """
+        try:
+            found = self.files.find(pattern)
+            if "://" not in pattern and any("=" in unquote(file.store.url) for file in found):
+                return None
+            known = self._known.pop(pattern, None)
+            if known is None or known[0].files != found:
+                known = self._made(pattern, found)
+        except (NotFound, Damaged, Incompatible):
+            if "://" in pattern:
+                raise
             return None
-        schema = arrow_schema(open_sidecars(files.context, found)[0])
-    except (NotFound, Damaged, Incompatible):
-        if "://" in pattern:
-            raise
-        return None
-    return Relation(
-        schema,
-        lambda question: plan_files(files.context, found, predicate=question.predicate, columns=question.columns),
-        forget=lambda: files.forget(pattern),
-    )
+        self._known[pattern] = known
+        while len(self._known) > 1 and sum(kept.weight for kept, _ in self._known.values()) > self._budget:
+            self._known.popitem(last=False)
+        return known[1]
+
+    def _made(self, pattern: str, found: Sequence[DataFile]) -> tuple[KeptFiles, Relation]:
+        context, kept = self.files.context, KeptFiles(found)
+        schema = arrow_schema(open_sidecars(context, found)[0])
+
+        def plan(question: Question) -> ScanPlan:
+            asked = question if context.prune else Question(question.columns, None)
+            with kept.lock:
+                return plan_kept(context, kept, kept.places, asked)
+
+        def forget() -> None:
+            self._known.pop(pattern, None)
+            self.files.forget(pattern)
+
+        return kept, Relation(schema, plan, forget=forget)

@@ -1,4 +1,4 @@
-"""What plans are made from, kept: the splits of a version in a range of time, as arrays, and their sidecars.
+"""What plans are made from, kept: files and their sidecars, and the splits of a version in a range of time, as arrays.
 
 A version never changes, so what was listed of it once need not be listed again. Nothing of a question is kept, nor
 its answer. Ranges of time are widened to whole windows, so that questions about the same windows share a list.
@@ -17,7 +17,7 @@ from windrow.metastore import Metastore, SplitQuery, TableRecord
 from windrow.model.split import SplitMetadata
 from windrow.parquet.placement import VirtualSchema
 from windrow.scan.context import ScanContext
-from windrow.scan.files import open_sidecars, split_file, weight_of
+from windrow.scan.files import DataFile, open_sidecars, split_file, weight_of
 from windrow.scan.schema import column_names, merged_schema, positions_in, schema_of
 from windrow.scan.units import Unit, bundled
 from windrow.scan.virtual import KeptSpace
@@ -25,9 +25,9 @@ from windrow.scan.zones import Zones
 from windrow.sidecar import Sidecar
 from windrow.storage import Store
 
-__all__ = ["KeptSplits", "KeptVersions"]
+__all__ = ["KeptFiles", "KeptSplits", "KeptVersions"]
 
-_BYTES_PER_SPLIT = 3_000
+_BYTES_PER_FILE = 3_000
 _MOST_SPACES = 8
 _SECOND = 1_000_000
 _FIRST, _LAST = -(2**63), 2**63 - 1
@@ -35,35 +35,27 @@ _FIRST, _LAST = -(2**63), 2**63 - 1
 _Key = tuple[str, int, tuple[int, int] | None]
 
 
-class KeptSplits:
-    """Splits of one version; hold `lock` while you plan with them."""
+class KeptFiles:
+    """Some files; hold `lock` while you plan with them."""
 
-    def __init__(self, context: ScanContext, splits: Sequence[SplitMetadata]) -> None:
+    def __init__(self, files: Sequence[DataFile]) -> None:
         self.lock = threading.RLock()
-        self.splits = splits
-        stores: dict[str, Store] = {}
-        self.files = [split_file(context, split, stores) for split in splits]
-        self.zones = Zones(splits)
-        self.weight = _BYTES_PER_SPLIT * len(splits)
-        # A registered file may not know its times; it may hold any.
-        self._first = np.array([_FIRST if each.time_min is None else each.time_min for each in splits], np.int64)
-        self._last = np.array([_LAST if each.time_max is None else each.time_max for each in splits], np.int64)
+        self.files = files
+        self.weight = _BYTES_PER_FILE * len(files)
         self._sidecars: dict[int, Sidecar] = {}
-        self._is_open = np.zeros(len(splits), bool)
-        self.row_groups = np.zeros(len(splits), np.int64)
+        self._is_open = np.zeros(len(files), bool)
+        self.row_groups = np.zeros(len(files), np.int64)
         """How many row groups each file has, as far as its sidecar was opened."""
         self._units: list[Unit] = []
         self._spaces: OrderedDict[tuple[object, tuple[str, ...] | None], KeptSpace | None] = OrderedDict()
 
-    def within(self, time_range: tuple[int, int] | None) -> NDArray[np.int64]:
-        """The places of the splits that reach into a range of time."""
-        if time_range is None:
-            return np.arange(len(self.splits))
-        low, high = time_range
-        return np.flatnonzero((self._last >= low) & (self._first < high))
+    @property
+    def places(self) -> NDArray[np.int64]:
+        """The places of all files."""
+        return np.arange(len(self.files))
 
     def are_open(self, places: NDArray[np.int64]) -> bool:
-        """Whether the sidecars of the splits at the places were opened."""
+        """Whether the sidecars of the files at the places were opened."""
         return bool(self._is_open[places].all())
 
     def units(self, context: ScanContext, places: NDArray[np.int64]) -> list[Unit]:
@@ -90,6 +82,26 @@ class KeptSplits:
                 self._spaces.popitem(last=False)
         self._spaces.move_to_end(key)
         return self._spaces[key]
+
+
+class KeptSplits(KeptFiles):
+    """Splits of one version."""
+
+    def __init__(self, context: ScanContext, splits: Sequence[SplitMetadata]) -> None:
+        stores: dict[str, Store] = {}
+        super().__init__([split_file(context, split, stores) for split in splits])
+        self.splits = splits
+        self.zones = Zones(splits)
+        # A registered file may not know its times; it may hold any.
+        self._first = np.array([_FIRST if each.time_min is None else each.time_min for each in splits], np.int64)
+        self._last = np.array([_LAST if each.time_max is None else each.time_max for each in splits], np.int64)
+
+    def within(self, time_range: tuple[int, int] | None) -> NDArray[np.int64]:
+        """The places of the splits that reach into a range of time."""
+        if time_range is None:
+            return self.places
+        low, high = time_range
+        return np.flatnonzero((self._last >= low) & (self._first < high))
 
 
 def _schema(sidecar: Sidecar, columns: tuple[str, ...] | None) -> VirtualSchema | None:

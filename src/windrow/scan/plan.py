@@ -22,11 +22,12 @@ from windrow.parquet.footer import ParquetFooter
 from windrow.parquet.placement import VirtualSchema
 from windrow.scan.context import ScanContext
 from windrow.scan.files import DataFile, open_sidecars
-from windrow.scan.kept import KeptSplits
+from windrow.scan.kept import KeptFiles
 from windrow.scan.naming import Question
 from windrow.scan.schema import column_names, merged_schema, positions_in, schema_of
 from windrow.scan.units import Unit, bundled
 from windrow.scan.virtual import Part, Piece, VirtualFile, lay_out
+from windrow.scan.zones import Zones
 from windrow.sidecar import Sidecar
 from windrow.sidecar.pruning import Read, SidecarPruner, Step
 from windrow.storage import ByteRange, LocalStore
@@ -85,23 +86,20 @@ def plan_files(
 
 def plan_kept(
     context: ScanContext,
-    kept: KeptSplits,
+    kept: KeptFiles,
     places: NDArray[np.int64],
     question: Question,
     *,
     steps: Iterable[Step] = (),
-    by_zones: bool = True,
+    zones: Zones | None = None,
 ) -> ScanPlan:
-    """Plan a scan of some of the splits of a list, as `plan_files` would plan one of their files.
-
-    `by_zones` says that zone maps chose them.
-    """
+    """Plan a scan of some of the files that are kept, as `plan_files` would plan it; `zones` are what chose them."""
     counted, columns = list(steps), question.columns
     pruner = None if question.predicate is None else SidecarPruner(question.predicate)
     among = np.zeros(len(kept.files), bool)
     among[places] = True
     units = [unit for unit in kept.units(context, places) if among[unit.files].any()]
-    is_told = by_zones and pruner is not None and kept.zones.tells(pruner.columns, places)
+    is_told = zones is not None and pruner is not None and zones.tells(pruner.columns, places)
     masks = [
         _row_groups(
             unit, pruner, kept.files, counted, among=unit.filled & among[unit.files], is_told=is_told and unit.is_lone
@@ -116,7 +114,7 @@ def plan_kept(
 
 
 def _kept_virtual(
-    kept: KeptSplits, units: Sequence[Unit], parts: Sequence[Part], columns: tuple[str, ...] | None
+    kept: KeptFiles, units: Sequence[Unit], parts: Sequence[Part], columns: tuple[str, ...] | None
 ) -> list[VirtualFile] | None:
     """One virtual file of like files, by what is kept of them: a schema, and the address space of row groups."""
     if len(parts) != 1:

@@ -55,7 +55,7 @@ def plan_table(
             steps = _steps(metastore, table, version, splits) if explain else []
             see(splits)
             narrowed = Question(question.columns, asked)
-            return plan_kept(context, found, places, narrowed, steps=steps, by_zones=by_zones)
+            return plan_kept(context, found, places, narrowed, steps=steps, zones=found.zones if by_zones else None)
     splits = [split for page in metastore.splits(table.table_id, version, query) for split in page]
     steps = _steps(metastore, table, version, splits) if explain else []
     see(splits)
