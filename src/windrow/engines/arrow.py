@@ -20,7 +20,7 @@ from windrow.scan.reading import VirtualReader
 
 __all__ = ["RowStream", "count_rows", "scanning_cursor", "use_threads"]
 
-_BATCH_ROWS = 2**16
+_BATCH_ROWS = 2**15
 
 
 class _Database:
