@@ -80,6 +80,22 @@ def test_a_file_that_goes_away_is_an_error_not_an_end(lake, tmp_path):
         lake.stream("select sum(n) from t", lambda batches: batches.read_all())
 
 
+@pytest.mark.parametrize("where", ["n < 9", "n < 4500"])
+def test_ctrl_c_while_few_rows_are_looked_at_is_no_answer(lake, where):
+    """Rows that come in one piece are looked at to the end; the question is given up all the same."""
+    question = (
+        f"select sum(list_sum(list_transform(range(n, n + {{}}), lambda x: x * n % 7))) as s from t where {where}"
+    )
+    for _ in range(3):
+        lake.sql(question.format(10))  # asked about again, the rows are kept decoded
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        lake.sql(question.format(1_500_000 if where == "n < 9" else 30_000))
+    timer.join()
+    assert lake.sql("select count(*) as n from t").to_dict() == [{"n": 5000}]
+
+
 @pytest.mark.parametrize("ask", ["sql", "stream"])
 def test_ctrl_c_ends_the_query_and_nothing_else(lake, ask):
     timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))

@@ -136,6 +136,8 @@ class TestTightened:
         assert not made.null_free.any()
 
     def test_several_sequences_are_joined(self) -> None:
-        joined = KeyBounds.joined([judged([1, 2]), KeyBounds.unknown(1, SIGNED), judged([5, 6])])
-        assert joined.has_low.tolist() == [True, True, False, True, True]
-        assert joined.high.tolist()[3] == 6
+        parts = [tightened(self.known([0] * len(keys), [9] * len(keys)), judged(keys)) for keys in ([1, 2], [5, 6, 7])]
+        joined = Bounds.joined(parts)
+        assert joined.minimum.tolist() == [1, 2, 5, 6, 7]
+        assert joined.maximum.tolist() == [2, 9, 6, 7, 9]
+        assert Bounds.joined(parts[:1]) is parts[0]

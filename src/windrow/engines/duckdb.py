@@ -43,6 +43,8 @@ T = TypeVar("T")
 
 _FILE_COLUMNS = frozenset({"filename", "file_row_number", "file_index"})
 """What DuckDB tells of the files that it reads by itself."""
+_VECTOR = 2048
+_MAKES_ROWS = re.compile("unnest|generate_subscripts", re.IGNORECASE)
 _ATTEMPTS = 3
 """A query over files that are replaced while it runs is planned anew, but not for ever."""
 _MOST_NARROWED = 256
@@ -176,7 +178,8 @@ class DuckDBEngine:
                 is_select = naming.tree is not None and ";" not in asked.query
                 planning = time.perf_counter() - began
                 statement = Statement(connection, asked.query, asked.parameters, is_select, bound, planning, known)
-                taken = take(statement, lambda work: self._worker.run(connection, work))
+                is_short = views is self._light[1] and all(map(_is_one_vector, bound))
+                taken = take(statement, lambda work: self._worker.run(connection, work, is_short=is_short))
                 constants.end(commit=True)
             except duckdb.Error as error:
                 self._give_up(constants, views)
@@ -219,6 +222,7 @@ class DuckDBEngine:
             and len(naming.scopes) == len(naming.tables) == len(plans) == 1
             and plans[0].gathered is not None
             and not (asked.frames or tree.args.get("joins") or tree.args.get("laterals"))
+            and not _MAKES_ROWS.search(asked.query)
         )
 
     def _from_metadata(self, asked: Asked, naming: Naming, relations: Mapping[str, Relation]) -> pa.Table | None:
@@ -254,7 +258,7 @@ class DuckDBEngine:
             return {}
         schemas = {name: self._narrow(relation, naming)[1] for name, relation in relations.items()}
         try:
-            return needed_rows(naming.tree, schemas, constants, naming.scopes)
+            return needed_rows(naming, schemas, constants)
         except duckdb.Error:
             # A constant without a value: the query itself will say so, if it ever comes to need it.
             constants.end(commit=False)
@@ -278,6 +282,11 @@ def _connected(threads: int | None, memory_limit: str | None) -> duckdb.DuckDBPy
                 problem = f"{name}: DuckDB does not take {value!r}; give threads as a number and memory as '4GB'"
                 raise ConfigError(problem) from error
     return connection
+
+
+def _is_one_vector(bound: Bound) -> bool:
+    """Whether DuckDB gets all rows in one piece: it looks only between pieces whether it should stop."""
+    return bound.gathered is not None and bound.gathered.table.num_rows <= _VECTOR
 
 
 def _counts_only(tree: exp.Expr | None) -> bool:

@@ -17,6 +17,8 @@ __all__ = ["Worker"]
 
 T = TypeVar("T")
 
+_INTERRUPTED = "Query interrupted"
+"""What DuckDB says when it finds that Ctrl-C came."""
 _PATIENCE = 0.05
 """Seconds; work that had not begun when it was told to stop is told again."""
 
@@ -56,10 +58,15 @@ class Worker:
         self._jobs: SimpleQueue[_Job | None] | None = None
         self._thread: threading.Thread | None = None
 
-    def run(self, cursor: duckdb.DuckDBPyConnection, work: Callable[[], T]) -> T:
-        """Do some work of a cursor. When Ctrl-C comes meanwhile, it is stopped, and KeyboardInterrupt is raised."""
+    def run(self, cursor: duckdb.DuckDBPyConnection, work: Callable[[], T], *, is_short: bool = False) -> T:
+        """Do some work of a cursor. When Ctrl-C comes meanwhile, it is stopped, and KeyboardInterrupt is raised.
+
+        Work that is too short for DuckDB to stop it is done at once, which saves a change of threads.
+        """
         if threading.current_thread() is not threading.main_thread():
             return work()
+        if is_short:
+            return _done_here(work)
         job = _Job(work)
         try:
             self._started().put(job)
@@ -89,6 +96,15 @@ class Worker:
             self._jobs.put(None)
             self._thread.join()
         self._jobs = self._thread = None
+
+
+def _done_here(work: Callable[[], T]) -> T:
+    try:
+        return work()
+    except RuntimeError as error:
+        if str(error) != _INTERRUPTED:
+            raise
+        raise KeyboardInterrupt from error
 
 
 def _work(jobs: SimpleQueue[_Job | None]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -54,6 +55,22 @@ class Bounds:
         """Units that are known to hold no null."""
         null_free: Mask = self.has_null_count & (self.null_count == 0)
         return null_free
+
+    @classmethod
+    def joined(cls, parts: Sequence[Bounds]) -> Bounds:
+        """Of several sequences of units, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            np.concatenate([part.minimum for part in parts]),
+            np.concatenate([part.maximum for part in parts]),
+            np.concatenate([part.has_minimum for part in parts]),
+            np.concatenate([part.has_maximum for part in parts]),
+            np.concatenate([part.null_count for part in parts]),
+            np.concatenate([part.has_null_count for part in parts]),
+            np.concatenate([part.count for part in parts]),
+            np.concatenate([np.broadcast_to(part.nan_free, len(part.count)) for part in parts]),
+        )
 
     def without_values(self) -> Bounds:
         """The null counts alone."""

@@ -35,11 +35,6 @@ class KeyBounds(NamedTuple):
         values, nowhere = np.zeros(size, column_type.dtype), np.zeros(size, bool)
         return cls(values, nowhere, values, nowhere, nowhere, nowhere, nowhere)
 
-    @classmethod
-    def joined(cls, parts: Sequence[KeyBounds]) -> KeyBounds:
-        """Of several sequences of units, one after the other."""
-        return cls(*map(np.concatenate, zip(*parts, strict=True)))
-
 
 def key_bounds(
     values: NDArray[Any], present: Mask, is_null: Mask, same_before: Mask, *, descending: bool = False

@@ -12,7 +12,7 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from windrow.model.predicate import Predicate
 
-__all__ = ["Naming", "Question", "scopes_of"]
+__all__ = ["Naming", "Question"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,28 +37,31 @@ class Naming:
     """The SELECTs of the query, from the inside out; None where they cannot be told apart."""
     tables: tuple[str, ...] = ()
     """Names in place of tables."""
+    places: tuple[exp.Table, ...] = ()
+    """Where these are in the tree, and others that have a schema before them."""
 
     @classmethod
-    def of(cls, query: str) -> Naming:
-        """The names in a query; of one that cannot be parsed nothing is known."""
+    def of(cls, query: str | exp.Expr) -> Naming:
+        """The names in a query, which may be parsed already; of one that cannot be parsed nothing is known."""
         try:
-            statements = parse(query, read="duckdb")
+            statements = parse(query, read="duckdb") if isinstance(query, str) else [query]
         except (SqlglotError, RecursionError):
             return cls(None)
         tree: Any = statements[0] if len(statements) == 1 else None
         if not isinstance(tree, exp.Query):
             return cls(None)
-        tables = [table.name for table in tree.find_all(exp.Table) if not table.db]
+        places = tuple(tree.find_all(exp.Table))
+        tables = [table.name for table in places if not table.db]
         files = tuple(dict.fromkeys(name for name in tables if name.endswith(".parquet")))
         words = None if any(map(_means_more, tree.walk())) or _means_rows(tree) else _names(tree)
-        return cls(words, files, tree, scopes_of(tree), tuple(dict.fromkeys(tables)))
+        return cls(words, files, tree, _scopes_of(tree), tuple(dict.fromkeys(tables)), places)
 
     def means(self, name: str) -> bool:
         """Whether a column of this name can be meant."""
         return self.words is None or name.lower() in self.words
 
 
-def scopes_of(tree: exp.Expr) -> Sequence[Scope] | None:
+def _scopes_of(tree: exp.Expr) -> Sequence[Scope] | None:
     """The SELECTs of a query, from the inside out; None where they cannot be told apart."""
     try:
         return traverse_scope(tree) if isinstance(tree, exp.Query) else []

@@ -12,14 +12,13 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-from sqlglot import exp, parse_one
-from sqlglot.errors import SqlglotError
+from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 
 from windrow.model.predicate import And, Predicate, matches, negation_normal_form
 from windrow.scan.conditions import all_of, any_of, each_test, said_by
 from windrow.scan.literals import fitted
-from windrow.scan.naming import scopes_of
+from windrow.scan.naming import Naming
 
 __all__ = ["Constant", "needed_rows"]
 
@@ -36,28 +35,21 @@ _ON_COUNTS_FOR_RIGHT = {("LEFT", ""), ("LEFT", "OUTER"), ("", "SEMI"), ("", "ANT
 
 
 def needed_rows(
-    query: str | exp.Expr,
-    tables: Mapping[str, pa.Schema],
-    constant: Constant,
-    scopes: Sequence[Scope] | None = None,
+    query: str | exp.Expr | Naming, tables: Mapping[str, pa.Schema], constant: Constant
 ) -> dict[str, Predicate | None]:
     """Return for each of the tables that a query names what its rows must fulfil to matter; None is: nothing.
 
-    The query may be parsed already, and its `scopes` known. Names are compared without case, as DuckDB does. A query
-    that cannot be understood needs all rows.
+    The query may be parsed already. Names are compared without case, as DuckDB does. A query that cannot be understood
+    needs all rows.
     """
     known = {name.lower(): name for name in tables}
-    try:
-        parsed = parse_one(query, read="duckdb") if isinstance(query, str) else query
-    except (SqlglotError, RecursionError):
-        return dict.fromkeys(tables)
-    scopes = scopes_of(parsed) if scopes is None else scopes
-    if scopes is None:
+    naming = query if isinstance(query, Naming) else Naming.of(query)
+    if naming.scopes is None:
         return dict.fromkeys(tables)
     gathering = _Gathering(known, tables, constant)
-    gathering.walk(scopes)
+    gathering.walk(naming.scopes)
     found: dict[str, list[Predicate | None]] = {}
-    for node in parsed.find_all(exp.Table):
+    for node in naming.places:
         if node.name.lower() in known and id(node) not in gathering.queries:
             found.setdefault(known[node.name.lower()], []).append(gathering.needs.get(id(node)))
     # A name that sqlglot does not take for a table may still be one to DuckDB.
@@ -102,7 +94,7 @@ class _Gathering:
 
     def _select(self, scope: Scope, select: exp.Select, demand: Predicate | None) -> None:
         joined = _outer_joined(select)
-        demand = None if _cuts(select) else demand
+        demand = None if demand is None or _cuts(select) else demand
         for alias, (node, source) in scope.selected_sources.items():
             if isinstance(node, exp.Table) and isinstance(source, Scope):
                 self.queries.add(id(node))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,7 +24,7 @@ def schema_of(sidecar: Sidecar) -> ParquetFooter:
     schema = sidecar.extensions.schema
     if schema is None:
         raise Incompatible(f"{sidecar.name}: it has no Parquet schema; rebuild the sidecar from its Parquet file")
-    return replace(schema, created_by=sidecar.extensions.created_by)
+    return schema
 
 
 def column_names(footer: ParquetFooter) -> list[str]:

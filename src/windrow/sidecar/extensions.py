@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -82,7 +83,8 @@ class Extensions:
             return None
         from windrow.parquet.footer import parse_footer
 
-        return parse_footer(_empty_file(self.schema_bytes, self.column_orders_bytes), name=self._name)
+        footer = parse_footer(_empty_file(self.schema_bytes, self.column_orders_bytes), name=self._name)
+        return replace(footer, created_by=self.created_by)
 
     def schema_place(self, code: SchemaCode) -> tuple[int, int] | None:
         """The byte range of an entry of the header's section."""

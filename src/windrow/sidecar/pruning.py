@@ -296,29 +296,31 @@ class _GranuleBounds:
     def __init__(self, row_groups: _RowGroups, indexes: Sequence[GranuleIndex], columns: Mapping[str, _Column]) -> None:
         sizes = np.array([len(index.rows) for index in indexes], np.int64)
         self.starts = np.cumsum(sizes) - sizes
-        self._owners = np.repeat(np.arange(len(indexes)), sizes)
+        self._size = int(sizes.sum())
         self._row_groups = row_groups
         self._indexes = indexes
         self._columns = columns
 
     def __len__(self) -> int:
-        return len(self._owners)
+        return self._size
 
     def bounds_of(self, name: str) -> Bounds | None:
         """The bounds of a column in every granule: those of its row group, and tighter ones from the keys."""
-        inherited = self._row_groups.bounds_of(name)
-        if inherited is None or not self._indexes:
-            return inherited
-        keys = [_key_bounds(index, self._columns[name]) for index in self._indexes]
-        return tightened(inherited.take(self._owners), KeyBounds.joined(keys))
+        column = self._columns.get(name)
+        if column is None or not self._indexes:
+            return self._row_groups.bounds_of(name)
+        return Bounds.joined([self._known(at, name, column) for at in range(len(self._indexes))])
 
-
-def _key_bounds(index: GranuleIndex, column: _Column) -> KeyBounds:
-    """What the keys of granules tell of a column; worked out once."""
-    known: KeyBounds | None = index.known.get(column)
-    if known is None:
-        known = index.known[column] = _worked_out(index, column)
-    return known
+    def _known(self, at: int, name: str, column: _Column) -> Bounds:
+        """What is known of the granules of one row group; it is worked out once."""
+        index = self._indexes[at]
+        known: Bounds | None = index.known.get(column)
+        if known is None:
+            inherited = self._row_groups.bounds_of(name)
+            assert inherited is not None  # noqa: S101 (the column is there)
+            owners = np.full(len(index.rows), at)
+            known = index.known[column] = tightened(inherited.take(owners), _worked_out(index, column))
+        return known
 
 
 def _worked_out(index: GranuleIndex, column: _Column) -> KeyBounds:
