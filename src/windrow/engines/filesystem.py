@@ -16,7 +16,7 @@ from windrow.scan.handles import Handle
 from windrow.scan.reading import VirtualReader
 from windrow.scan.virtual import VirtualFile
 
-__all__ = ["KeptFiles", "VirtualFileSystem"]
+__all__ = ["LentFiles", "VirtualFileSystem"]
 
 _PROTOCOL = "windrow"
 _MADE = datetime(2000, 1, 1, tzinfo=UTC)
@@ -74,7 +74,7 @@ class VirtualFileSystem(AbstractFileSystem):  # type: ignore[misc]
             raise FileNotFoundError(path) from None
 
 
-class KeptFiles(AbstractFileSystem):  # type: ignore[misc]
+class LentFiles(AbstractFileSystem):  # type: ignore[misc]
     """Virtual files for a connection that is not ours: they are there for as long as it is, and open only while read.
 
     Each has a protocol of its own, since a connection that shares its database with others may know one already.

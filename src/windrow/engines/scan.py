@@ -15,7 +15,7 @@ import duckdb
 import pyarrow as pa
 
 from windrow.engines.arrow import RowStream, count_rows, scanning_cursor
-from windrow.engines.filesystem import KeptFiles
+from windrow.engines.filesystem import LentFiles
 from windrow.engines.relations import Relation
 from windrow.engines.selection import Selection, condition_text
 from windrow.errors import InvalidInput
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Scan"]
 
 _UTC = frozenset({"utc", "etc/utc", "gmt", "etc/gmt", "z", "zulu", "etc/zulu", "etc/uct", "uct", "universal"})
-_files: weakref.WeakKeyDictionary[duckdb.DuckDBPyConnection, KeptFiles] = weakref.WeakKeyDictionary()
+_files: weakref.WeakKeyDictionary[duckdb.DuckDBPyConnection, LentFiles] = weakref.WeakKeyDictionary()
 """What was given to connections of others; it goes when they go."""
 
 
@@ -109,7 +109,7 @@ class Scan:
             connection.execute("SET TimeZone = 'UTC'")
         self._check_zone(connection)
         if connection not in _files:
-            files = KeptFiles()
+            files = LentFiles()
             connection.register_filesystem(files)
             _files[connection] = files
         selection = self.selection
