@@ -2,7 +2,8 @@
 
 The set is eight windows of 125 time slices, 4,000 rows each. Windrow plans, merges, verifies, writes sidecars and
 publishes; Spark reads, sorts and rewrites the windows; delta-rs compacts without sorting, or sorts along a Z curve;
-DuckDB sorts each window. All write zstd with two threads. Spark is measured with all of its processes.
+DuckDB sorts each window. All write zstd with two threads, each in a process of its own. Spark is measured with all of
+its processes.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.measure import Measured, Options, Report, Size, TreeClock, options, peak_rss
-from benchmarks.merge import SETTINGS, SORT, THREADS, Shape, duckdb_way, write_set
+from benchmarks.measure import Measured, Options, Report, Size, TreeClock, apart, options, peak_rss, serve
+from benchmarks.merge import PLAN, SETTINGS, SORT, THREADS, Shape, duckdb_way, read_plan, write_set
 from benchmarks.metastore import Lakelet
 from windrow.compaction.planner import PlannedMerge, Planner
 from windrow.lake import connect
@@ -90,12 +91,12 @@ def planning(asked: Options, report: Report) -> None:
 
 
 class Bench:
-    """The set on disk, and fresh tables over it."""
+    """The set, which was written to a folder, and fresh tables over it."""
 
     def __init__(self, shape: Shape, folder: Path) -> None:
         self.shape = shape
         self.folder = folder
-        self.windows = write_set(shape, folder)
+        self.windows = read_plan(folder / PLAN)
         self.inputs = {Path(folder, split.key) for splits in self.windows for split in splits}
         self._number = 0
 
@@ -107,7 +108,7 @@ class Bench:
         """A table that has the splits as they were ingested, in a metastore of its own."""
         self._sweep()
         self._number += 1
-        lake = connect(self.folder, metastore=f"sqlite:///{self.folder}/m{self._number}.db")
+        lake = connect(self.folder, metastore=f"sqlite:///{self.folder}/m{os.getpid()}-{self._number}.db")
         metastore = lake.context.metastore
         metastore.create_table(self.shape.name, SETTINGS, table_id="bench")
         metastore.open_commit("bench", CommitKind.INGEST, commit_id="bench", lease=600)
@@ -120,7 +121,7 @@ class Bench:
         from deltalake.schema import PrimitiveType
 
         self._number += 1
-        copy = self.folder / f"delta-{self._number}"
+        copy = self.folder / f"delta-{os.getpid()}-{self._number}"
         for path in self.inputs:
             place = copy / path.parent.name / path.name
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -177,6 +178,12 @@ def in_process_ways(bench: Bench) -> dict[str, Way]:
     return ways
 
 
+def server(name: str, shape: Mapping[str, Any], folder: str) -> None:
+    """Compact in a warm process of its own, whenever the parent says so."""
+    way = in_process_ways(Bench(Shape(**shape), Path(folder)))[name]
+    serve(way.run, ready=way.ready)
+
+
 def spark_ways(bench: Bench, spark: SparkSession) -> dict[str, Way]:
     """Windrow on Spark, and Spark alone."""
 
@@ -211,10 +218,11 @@ def end_to_end(asked: Options, report: Report) -> None:
     """Compact the set in this process, then on Spark."""
     shape = Shape("tiny", "overlap", asked.pick(4, 125, 125), asked.pick(100, 4000, 4000), asked.pick(2, 2, 8))
     with tempfile.TemporaryDirectory() as scratch:
+        write_set(shape, Path(scratch))
         bench = Bench(shape, Path(scratch))
-        ways = in_process_ways(bench)
-        rounds(ways, 1, time.process_time)
-        _report("in process", bench, rounds(ways, asked.pick(1, 3, 5), time.process_time), report)
+        code = "from benchmarks.compaction import server; server({!r}, {!r}, {!r})"
+        programs = {name: code.format(name, asdict(shape), scratch) for name in in_process_ways(bench)}
+        _report("in process", bench, apart(programs, asked.pick(1, 3, 7)), report)
         if asked.size is not Size.TINY:
             _on_spark(bench, asked, report)
 

@@ -26,12 +26,15 @@ __all__ = [
     "Report",
     "Size",
     "TreeClock",
+    "Worker",
+    "apart",
     "interleaved",
     "names",
     "options",
     "peak_rss",
     "reset_peak_rss",
     "reset_tree_peak",
+    "serve",
     "tree_peak",
 ]
 
@@ -234,20 +237,36 @@ class Worker:
 _ANSWERS = "BENCHMARK_ANSWERS"
 
 
-def serve(way: Callable[[], object], times: int = 1) -> None:
-    """Run a way whenever the parent says so, some times in a row, and tell it the CPU and wall seconds of each."""
+def serve(way: Callable[..., object], times: int = 1, ready: Callable[[], object] | None = None) -> None:
+    """Run a way whenever the parent says so, some times in a row, and tell it the CPU and wall seconds of each.
+
+    What `ready` gives is given to the way; to make it is not measured.
+    """
     with os.fdopen(int(os.environ[_ANSWERS]), "w") as answers:
         for _ in sys.stdin:
             told = []
             for _ in range(times):
+                given = [] if ready is None else [ready()]
                 cpu, wall = time.process_time(), time.perf_counter()
-                way()
+                way(*given)
                 told += [time.process_time() - cpu, time.perf_counter() - wall]
             print(*told, file=answers, flush=True)
 
 
-def in_turn(workers: Mapping[str, Worker], rounds: int) -> dict[str, Measured]:
-    """Run every worker once a round, in an order that turns, after a round that does not count."""
+def apart(programs: Mapping[str, str], rounds: int) -> dict[str, Measured]:
+    """Measure programs that end with `serve`, each in a process of its own.
+
+    Each runs once a round, in an order that turns, after a round that does not count.
+    """
+    workers = {name: Worker(program) for name, program in programs.items()}
+    try:
+        return _in_turn(workers, rounds)
+    finally:
+        for worker in workers.values():
+            worker.close()
+
+
+def _in_turn(workers: Mapping[str, Worker], rounds: int) -> dict[str, Measured]:
     results = {name: Measured() for name in workers}
     order = list(workers)
     for number in range(rounds + 1):

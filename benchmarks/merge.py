@@ -29,8 +29,7 @@ from benchmarks.measure import (
     Measured,
     Options,
     Report,
-    Worker,
-    in_turn,
+    apart,
     options,
     peak_rss,
     reset_peak_rss,
@@ -139,8 +138,11 @@ def rows_of(shape: Shape, window: Window, seed: int) -> tuple[pa.Table, np.ndarr
     return pa.table(columns).take(pa.array(order)), owner[order]
 
 
+PLAN = "plan.json"
+
+
 def write_set(shape: Shape, folder: Path) -> list[list[SplitMetadata]]:
-    """Write the inputs; the splits of each window."""
+    """Write the inputs, and the splits of each window as the plan of what is merged, which are returned too."""
     store = open_store(str(folder))
     windows = []
     for number in range(shape.windows):
@@ -153,6 +155,7 @@ def write_set(shape: Shape, folder: Path) -> list[list[SplitMetadata]]:
             name = SplitName(shape.name, f"in-{number}-{each:03d}", "bench", 0)
             splits.append(write_split(store, part, SETTINGS, SCOPE, window, name, ids))
         windows.append(splits)
+    (folder / PLAN).write_text(json.dumps([[split.to_dict() for split in splits] for splits in windows]))
     return windows
 
 
@@ -285,7 +288,7 @@ def child(engine: str, folder: str, plan: str, *, warm: bool) -> None:
     """
     imported = 0 if engine == "windrow" else time.process_time()
     with tempfile.TemporaryDirectory() as out:
-        way = WAYS[engine](Path(folder), _windows(plan), Path(out))
+        way = WAYS[engine](Path(folder), read_plan(plan), Path(out))
         if engine == "windrow" and warm:
             _load_kernels()
         before = reset_peak_rss()
@@ -295,21 +298,17 @@ def child(engine: str, folder: str, plan: str, *, warm: bool) -> None:
 
 def server(engine: str, folder: str, plan: str, out: str) -> None:
     """Merge in a warm process of its own, whenever the parent says so."""
-    serve(WAYS[engine](Path(folder), _windows(plan), Path(out)))
+    serve(WAYS[engine](Path(folder), read_plan(plan), Path(out)))
 
 
-def _windows(plan: str) -> list[list[SplitMetadata]]:
+def read_plan(plan: str | Path) -> list[list[SplitMetadata]]:
+    """The splits of each window, as they were written down."""
     return [[SplitMetadata.from_dict(split) for split in splits] for splits in json.loads(Path(plan).read_text())]
 
 
 def _in_processes(outs: dict[str, Path], folder: Path, plan: Path, rounds: int) -> dict[str, Measured]:
     code = "from benchmarks.merge import server; server({!r}, {!r}, {!r}, {!r})"
-    workers = {name: Worker(code.format(name, str(folder), str(plan), str(out))) for name, out in outs.items()}
-    try:
-        return in_turn(workers, rounds)
-    finally:
-        for worker in workers.values():
-            worker.close()
+    return apart({name: code.format(name, str(folder), str(plan), str(out)) for name, out in outs.items()}, rounds)
 
 
 def _alone(engine: str, folder: Path, plan: Path) -> dict[str, float]:
@@ -332,9 +331,8 @@ def measure(shape: Shape, chosen: Options, report: Report) -> None:
     """Measure one set."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        windows = write_set(shape, folder)
-        plan = folder / "plan.json"
-        plan.write_text(json.dumps([[split.to_dict() for split in splits] for splits in windows]))
+        write_set(shape, folder)
+        plan = folder / PLAN
         outs = {name: folder / f"out-{name}" for name in peers(shape)}
         for out in outs.values():
             out.mkdir()

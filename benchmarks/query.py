@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import windrow
-from benchmarks.measure import Measured, Options, Report, Size, Worker, in_turn, interleaved, options, serve
+from benchmarks.measure import Measured, Options, Report, Size, apart, interleaved, options, serve
 from benchmarks.query_tables import METRICS, START, WINDOW, Slices, delta_table, windrow_table, write_files
 from windrow.cache import CacheSettings
 from windrow.lake import Lake
@@ -243,12 +243,7 @@ def in_processes(
 ) -> dict[str, Measured]:
     """Ask every way in turn, each in a process of its own."""
     code = "from benchmarks.query import server; server({!r}, {!r}, {}, {!r}, {})"
-    workers = {name: Worker(code.format(name, str(folder), files, str(cache / name), warm)) for name in names}
-    try:
-        return in_turn(workers, rounds)
-    finally:
-        for worker in workers.values():
-            worker.close()
+    return apart({name: code.format(name, str(folder), files, str(cache / name), warm) for name in names}, rounds)
 
 
 def _report(report: Report, found: Mapping[str, Measured], files: int) -> None:
