@@ -215,7 +215,7 @@ def rounds(ways: Mapping[str, Way], count: int, used: Callable[[], float]) -> di
 
 
 def end_to_end(asked: Options, report: Report) -> None:
-    """Compact the set in this process, then on Spark."""
+    """Compact the set in processes of their own, then on Spark."""
     shape = Shape("tiny", "overlap", asked.pick(4, 125, 125), asked.pick(100, 4000, 4000), asked.pick(2, 2, 8))
     with tempfile.TemporaryDirectory() as scratch:
         write_set(shape, Path(scratch))

@@ -26,7 +26,6 @@ __all__ = [
     "Report",
     "Size",
     "TreeClock",
-    "Worker",
     "apart",
     "interleaved",
     "names",

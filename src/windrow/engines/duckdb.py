@@ -44,7 +44,9 @@ T = TypeVar("T")
 _FILE_COLUMNS = frozenset({"filename", "file_row_number", "file_index"})
 """What DuckDB tells of the files that it reads by itself."""
 _VECTOR = 2048
+"""Rows that DuckDB works on at once."""
 _MAKES_ROWS = re.compile("unnest|generate_subscripts", re.IGNORECASE)
+"""Where one of these is, few rows may become many."""
 _ATTEMPTS = 3
 """A query over files that are replaced while it runs is planned anew, but not for ever."""
 _MOST_NARROWED = 256
