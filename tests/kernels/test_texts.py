@@ -24,6 +24,16 @@ def test_equal_texts_share_a_number_given_by_first_appearance(texts):
     assert [texts[first] for first in firsts.tolist()] == distinct
 
 
+@given(st.lists(st.sets(st.integers(0, 30)), max_size=12))
+@settings(deadline=None)  # the first call compiles
+def test_dictionaries_that_lack_some_texts_share_numbers(dictionaries):
+    texts = [b"host-%d" % number for dictionary in dictionaries for number in sorted(dictionary)]
+    numbers, firsts = unify_texts(*laid_out(texts))
+    distinct = list(dict.fromkeys(texts))
+    assert [distinct[number] for number in numbers.tolist()] == texts
+    assert [texts[first] for first in firsts.tolist()] == distinct
+
+
 def test_many_texts_outgrow_the_first_table():
     texts = [f"{n % 20_000:05d}".encode() for n in range(50_000)]
     numbers, firsts = unify_texts(*laid_out(texts))

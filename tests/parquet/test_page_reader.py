@@ -19,6 +19,12 @@ TABLE = pa.table(
     {
         "run": pa.array([None if n == 7 else f"host-{n}" for n in np.sort(RNG.integers(0, 50, ROWS))]),
         "text": pa.array([f"text {n}" for n in RNG.permutation(ROWS)]),
+        "tag": pa.array(
+            [
+                None if n < 5 or 1000 < row < 1400 or 3900 < row < 4500 else f"region-{n}"
+                for row, n in enumerate(RNG.integers(0, 30, ROWS).tolist())
+            ]
+        ),
         "wide": pa.array(RNG.integers(-(2**62), 2**62, ROWS), mask=RNG.random(ROWS) < 0.3),
         "grid": pa.array(RNG.integers(0, 90, ROWS)),
         "narrow": pa.array(np.cumsum(RNG.integers(0, 100, ROWS)).astype(np.int32)),
@@ -27,7 +33,7 @@ TABLE = pa.table(
         "nulls": pa.nulls(ROWS, pa.int64()),
     }
 )
-TEXTS = ("run", "text")
+TEXTS = ("run", "text", "tag")
 PACKED = {
     "wide": "DELTA_BINARY_PACKED",
     "narrow": "DELTA_BINARY_PACKED",
@@ -127,7 +133,7 @@ def test_what_is_not_read_here_is_told_by_its_chunk():
     assert unreadable(scan_pages(np.frombuffer(data, np.uint8), chunks), chunks).tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize("name", ["run", "text", "wide", "narrow", "float"])
+@pytest.mark.parametrize("name", ["run", "text", "tag", "wide", "narrow", "float"])
 @pytest.mark.parametrize(
     "options", [{}, {"use_dictionary": False, "column_encoding": PACKED}], ids=["dictionary", "packed"]
 )

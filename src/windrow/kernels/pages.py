@@ -24,6 +24,7 @@ from windrow.kernels.hybrid import (
     FORM,
     LAST,
     LEVELS,
+    LEVELS_END,
     NULL_CODE,
     NULLS,
     PAGE_WIDTH,
@@ -222,21 +223,11 @@ def decode_codes(words: Words, pages: Longs, entries: Ints, codes: Ints, ends: L
 
 @kernel
 def _unpack(
-    words: Words,
-    bit: int,
-    width: int,
-    first: int,
-    last: int,
-    entries: Ints,
-    entry: int,
-    known: int,
-    codes: Ints,
-    row: int,
+    words: Words, bit: int, width: int, count: int, entries: Ints, entry: int, known: int, codes: Ints, row: int
 ) -> int:
-    """Look up the packed codes from the `first` up to the `last`; -1 when one has no entry."""
-    bit += first * width
+    """Look up so many packed codes; -1 when one has no entry."""
     mask = (np.uint64(1) << np.uint64(width)) - np.uint64(1)
-    for place in range(last - first):
+    for place in range(count):
         code = signed(load(words, bit >> 3) >> np.uint64(bit & 7) & mask)
         if code >= known:
             return -1
@@ -252,12 +243,11 @@ def _row_codes(
     page: int,
     state: tuple[int, int, int, int],
     count: int,
-    seen: int,
     entries: Ints,
     codes: Ints,
     row: int,
 ) -> tuple[int, tuple[int, int, int, int]]:
-    """Write the codes of `count` values that are set, those of them that are wanted; the row then (-1 for trouble)."""
+    """Write the codes of the next `count` values that are set, from a row on; -1 for trouble, and the state."""
     at, left, bit, value = state
     end, entry, known = pages[page + VALUES_END], pages[page + ENTRY], pages[page + ENTRIES]
     width = signed(cut(words, pages[page + VALUES] * 8, 8))
@@ -267,57 +257,94 @@ def _row_codes(
             if at < 0 or width > 31:
                 return -1, state
         step = min(count, left)
-        first, last = max(pages[page + FIRST] - seen, 0), min(pages[page + LAST] - seen, step)
         if bit < 0:
             if value >= known:
                 return -1, state
-            for place in range(last - first):
-                codes[row + place] = entries[entry + value]
+            for place in range(row, row + step):
+                codes[place] = entries[entry + value]
         else:
             if bit + step * width > end * 8:
                 return -1, state
-            if _unpack(words, bit, width, first, last, entries, entry, known, codes, row) < 0:
+            if _unpack(words, bit, width, step, entries, entry, known, codes, row) < 0:
                 return -1, state
             bit += step * width
-        row += max(last - first, 0)
-        seen, count, left = seen + step, count - step, left - step
-    return row, (at, left, bit, value)
+        row, count, left = row + step, count - step, left - step
+    return 0, (at, left, bit, value)
 
 
 @kernel
-def _null_rows(codes: Ints, row: int, count: int) -> int:
+def _bits_set(words: Words, bit: int, count: int) -> int:
+    """How many bits from one on are set."""
+    found = 0
+    for place in range(bit, bit + count):
+        found += signed(load(words, place >> 3) >> np.uint64(place & 7) & np.uint64(1))
+    return found
+
+
+@kernel
+def _spread(words: Words, bit: int, count: int, is_set: int, codes: Ints, row: int) -> None:
+    """Let the `is_set` codes from a row on stand where bits are set, and nulls where they are not."""
+    for place in range(count - 1, -1, -1):
+        at = bit + place
+        level = signed(load(words, at >> 3) >> np.uint64(at & 7) & np.uint64(1))
+        is_set -= level
+        # all bits are set in the code of null; a branch would be guessed wrong too often
+        codes[row + place] = signed(codes[row + is_set]) | (level - 1)
+
+
+@kernel
+def _page_rows(words: Words, pages: Longs, page: int, entries: Ints, codes: Ints, row: int) -> int:
+    """Decode all codes of a page, from a row on; -1 for trouble."""
+    at, end, last = pages[page + LEVELS], pages[page + LEVELS_END], row + pages[page + COUNT]
+    state = (pages[page + VALUES] + 1, 0, -1, 0)
+    if at == end:
+        return _row_codes(words, pages, page, state, last - row, entries, codes, row)[0]
+    while row < last:
+        count, value, bit, at = next_run(words, at, end, 1)
+        count = min(count, last - row)
+        if at < 0 or (bit >= 0 and bit + count > end * 8):
+            return -1
+        # the value of a damaged run may be any
+        is_set = _bits_set(words, bit, count) if bit >= 0 else count * (value != 0)
+        trouble, state = _row_codes(words, pages, page, state, is_set, entries, codes, row)
+        if trouble < 0:
+            return -1
+        if bit >= 0:
+            _spread(words, bit, count, is_set, codes, row)
+        elif not value:
+            _null_rows(codes, row, count)
+        row += count
+    return 0
+
+
+@kernel
+def _null_rows(codes: Ints, row: int, count: int) -> None:
     for place in range(row, row + count):
         codes[place] = NULL_CODE
-    return row + count
 
 
 @kernel
 def decode_rows(words: Words, pages: Longs, entries: Ints, codes: Ints) -> int:
     """Decode pages of dictionary codes into a code for each row; the page in trouble or -1."""
-    row = 0
+    row, most = 0, 0
+    for page in range(0, pages.size, PAGE_WIDTH):
+        if pages[page + LAST] - pages[page + FIRST] < pages[page + COUNT]:
+            most = max(most, pages[page + COUNT])
+    whole = np.empty(most, np.int32)
     bare_words, bare_pages, bare_entries = memory(words), memory(pages), memory(entries)
     for number in range(pages.size // PAGE_WIDTH):
-        page, seen = number * PAGE_WIDTH, 0
+        page, trouble = number * PAGE_WIDTH, 0
+        first, wanted = pages[page + FIRST], pages[page + LAST] - pages[page + FIRST]
         if pages[page + FORM] == NULLS:
-            row = _null_rows(memory(codes), row, pages[page + LAST] - pages[page + FIRST])
-        level_at, level_left, level_bit, level_value = pages[page + LEVELS], 0, -1, 0
-        state = (pages[page + VALUES] + 1, 0, -1, 0)
-        while seen < pages[page + COUNT]:
-            count, is_set, level_at, level_left, level_bit, level_value = level_run(
-                bare_words, bare_pages, page, level_at, level_left, level_bit, level_value
-            )
-            if count < 0:
-                return number
-            count = min(count, pages[page + COUNT] - seen)
-            if is_set:
-                row, state = _row_codes(
-                    bare_words, bare_pages, page, state, count, seen, bare_entries, memory(codes), row
-                )
-                if row < 0:
-                    return number
-            else:
-                row = _null_rows(memory(codes), row, kept(bare_pages, page, seen, count))
-            seen += count
+            _null_rows(memory(codes), row, wanted)
+        elif wanted == pages[page + COUNT]:
+            trouble = _page_rows(bare_words, bare_pages, page, bare_entries, memory(codes), row)
+        else:
+            trouble = _page_rows(bare_words, bare_pages, page, bare_entries, memory(whole), 0)
+            codes[row : row + wanted] = whole[first : first + wanted]
+        if trouble < 0:
+            return number
+        row += wanted
     return -1
 
 

@@ -19,6 +19,8 @@ Longs = npt.NDArray[np.int64]
 
 FIRST_TABLE = 1 << 12
 FREE = -1
+GUESSES = 3
+"""So many texts are tried in the order of an earlier dictionary before a text is looked up."""
 
 
 @kernel
@@ -48,10 +50,13 @@ def _hash(words: Words, at: int, length: int) -> np.uint64:
 
 @kernel
 def _equal(words: Words, one: int, other: int, length: int) -> bool:
-    for done in range(0, length, 8):
-        if _word(words, one + done, length - done) != _word(words, other + done, length - done):
+    if length < 8:
+        return bool(_word(words, one, length) == _word(words, other, length))
+    for done in range(0, length - 8, 8):
+        if load(words, one + done) != load(words, other + done):
             return False
-    return True
+    # the last eight bytes, some of which were compared before
+    return bool(load(words, one + length - 8) == load(words, other + length - 8))
 
 
 @kernel
@@ -88,11 +93,22 @@ def _find(
 
 
 @kernel
+def _guessed(words: Words, followers: Ints, known: tuple[Longs, Longs], last: int, at: int, size: int) -> int:
+    """The number of a text, if it is one of those that came behind another the last time; else FREE."""
+    guess = last
+    for _ in range(GUESSES):
+        guess = _signed(followers[guess])
+        if size == known[1][guess] and _equal(words, known[0][guess], at, size):
+            return guess
+    return FREE
+
+
+@kernel
 def unify_texts(words: Words, offsets: Longs, lengths: Longs) -> tuple[Ints, Longs]:
     """Number the texts by their first appearance: the number of each, and where each distinct one was first.
 
-    Dictionaries of like files hold the same texts in nearly the same order, and sorted columns that are written out
-    repeat the last text: the one that came next the last time is tried before any other.
+    Dictionaries of like files hold the same texts in nearly the same order, and lack some; sorted columns that are
+    written out repeat the last text. So those that came next the last time are tried before any other.
     """
     most = offsets.size
     numbers, firsts, hashes = np.empty(most, np.int32), np.empty(most, np.int64), np.empty(most, np.uint64)
@@ -101,11 +117,10 @@ def unify_texts(words: Words, offsets: Longs, lengths: Longs) -> tuple[Ints, Lon
     table, distinct, last = np.full(FIRST_TABLE, FREE, np.int32), 0, 0
     for place in range(most):
         at, size = offsets[place], lengths[place]
-        if place:
-            guess = followers[last]
-            if size == sizes[guess] and _equal(bare, starts[guess], at, size):
-                numbers[place] = last = guess
-                continue
+        guess = _guessed(bare, memory(followers), known, last, at, size) if place else FREE
+        if guess != FREE:
+            numbers[place] = last = guess
+            continue
         mixed = _hash(bare, at, size)
         slot = _find(bare, memory(table), table.size - 1, memory(hashes), mixed, known, at, size)
         number = _signed(table[slot])

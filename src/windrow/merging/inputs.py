@@ -6,7 +6,7 @@ import io
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import TypeVar
@@ -239,11 +239,15 @@ def _like(
     chunks: npt.NDArray[np.void],
 ) -> ParquetFooter:
     """A footer with the schema of another, which begins at `start`."""
-    return replace(
-        like,
+    return ParquetFooter(
         metadata=metadata,
+        version=like.version,
         num_rows=rows,
+        created_by=like.created_by,
         key_value=key_value,
+        schema=like.schema,
+        leaves=like.leaves,
+        column_orders=like.column_orders,
         row_group_rows=groups["num_rows"],
         row_group_bytes=groups["total_byte_size"],
         row_group_sorting=(None,) * groups.size,

@@ -30,7 +30,7 @@ from windrow.sidecar.granules import FirstKeys
 from windrow.splits.granule_keys import keys_of_rows
 from windrow.splits.writer import SplitName
 from windrow.splits.zone_maps import column_zone
-from windrow.storage import ByteRange, Store
+from windrow.storage import ByteRange, LocalStore, Store
 
 __all__ = ["merge_splits"]
 
@@ -90,11 +90,32 @@ def _open(store: Store, splits: Sequence[SplitMetadata], threads: int) -> list[I
     pool = ThreadPoolExecutor(threads) if threads > 1 else nullcontext()
     with pool as executor:
         inputs = open_inputs(store, [split.key for split in splits], executor)
-        pairs = list(zip(splits, inputs, strict=True))
-        for split, source in pairs:
+        for split, source in zip(splits, inputs, strict=True):
             _check_input(split, source)
-        by_requests(lambda pair: _check_sidecar(store, *pair), pairs, store, executor)
+        asked = zip(splits, _read_at_once(store, splits), strict=True)
+        sidecars = by_requests(lambda pair: pair[1] or _stored_sidecar(store, pair[0]), asked, store, executor)
+    for split, source, sidecar in zip(splits, inputs, sidecars, strict=True):
+        _check_sidecar(split, source, sidecar)
     return inputs
+
+
+def _read_at_once(store: Store, splits: Sequence[SplitMetadata]) -> Sequence[bytes | None]:
+    """The sidecars, as far as a folder has them and nothing is odd; None for all others."""
+    places = [split.sidecar for split in splits if split.sidecar is not None]
+    if not isinstance(store, LocalStore) or len(places) < len(splits):
+        return [None] * len(splits)
+    return store.read_each([(at.key, at.offset + at.length, ByteRange(at.offset, at.length)) for at in places])
+
+
+def _stored_sidecar(store: Store, split: SplitMetadata) -> bytes | None:
+    """The sidecar of a split, if it has one and that is there; it can be built again."""
+    if split.sidecar is None:
+        return None
+    try:
+        (data,) = store.get_ranges(split.sidecar.key, [ByteRange(split.sidecar.offset, split.sidecar.length)])
+    except NotFound:
+        return None
+    return bytes(data)
 
 
 def _place(splits: Sequence[SplitMetadata]) -> _Place:
@@ -136,20 +157,15 @@ def _check_input(split: SplitMetadata, source: Input) -> None:
         )
 
 
-def _check_sidecar(store: Store, split: SplitMetadata, source: Input) -> None:
+def _check_sidecar(split: SplitMetadata, source: Input, sidecar: bytes | None) -> None:
     """Refuse a split whose sidecar describes another file: one of them is not what was published."""
-    if split.sidecar is None:
+    if split.sidecar is None or sidecar is None:
         return
-    key = split.sidecar.key
-    try:
-        (data,) = store.get_ranges(key, [ByteRange(split.sidecar.offset, split.sidecar.length)])
-    except NotFound:
-        return  # it can be built again
     # a long etag names one version of one object: that it is written there tells enough without parsing anything
-    named = source.etag is not None and len(source.etag) >= LONG_ETAG and source.etag.encode() in bytes(data)
-    if not named and not Sidecar.of(data, name=key, verify=False).describes(source.size, source.etag):
+    named = source.etag is not None and len(source.etag) >= LONG_ETAG and source.etag.encode() in sidecar
+    if not named and not Sidecar.of(sidecar, name=split.sidecar.key, verify=False).describes(source.size, source.etag):
         raise Damaged(
-            f"{split.key}: its sidecar {key} describes another file; "
+            f"{split.key}: its sidecar {split.sidecar.key} describes another file; "
             "take the split out of the table, or build the sidecar again if the file is the right one"
         )
 

@@ -193,7 +193,7 @@ class Grammar:
         from windrow.kernels.thrift import walk_each
 
         source, count = np.frombuffer(data, np.uint8), len(starts)
-        room = [count, *(len(data) // table.bytes_per_row + 16 for table in list(self.tables.values())[1:])]
+        room = self._room_like_first(data, starts, ends, names)
         counts = np.zeros((count + 1, len(self.tables)), np.int64)
         while True:
             layout, arena = self._lay_out(room)
@@ -205,6 +205,17 @@ class Grammar:
             # it fails again, with a word on where
             self.walk(data[starts[number] : ends[number]], name=names[number])
         return self._cut(layout, arena), dict(zip(self.tables, counts.T, strict=True))
+
+    def _room_like_first(
+        self, data: bytes, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], names: Sequence[str]
+    ) -> list[int]:
+        """Room for the records of several structs that have about as many for their bytes as the first has."""
+        if not len(starts):
+            return [0] * len(self.tables)
+        first = data[starts[0] : ends[0]]
+        tables = self.walk(first, name=names[0]).tables
+        found = [tables[name].size for name in list(self.tables)[1:]]
+        return [len(starts), *((size + 1) * len(data) * 9 // (8 * len(first)) + 16 for size in found)]
 
     def _lay_out(self, room: Sequence[int]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         layout = np.zeros((len(room), r.TABLE_SIZE), np.int64)
