@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 import duckdb
 import pyarrow as pa
 
-from windrow.engines.filesystem import VirtualFileSystem
+from windrow.engines.filesystem import VirtualFileSystem, new_database
 from windrow.engines.selection import Selection
 from windrow.errors import InvalidInput, NotFound, StorageError, WindrowError
 from windrow.scan.context import ReadContext
@@ -28,9 +28,7 @@ class _Database:
 
     def __init__(self) -> None:
         self.files = VirtualFileSystem()
-        self.connection = duckdb.connect(":memory:")
-        self.connection.execute("SET GLOBAL TimeZone = 'UTC'")
-        self.connection.execute("SET enable_external_file_cache = false")
+        self.connection = new_database()
         self.connection.register_filesystem(self.files)
 
 

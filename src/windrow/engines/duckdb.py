@@ -21,7 +21,7 @@ from windrow.engines.answer import Answer
 from windrow.engines.constants import Constants, Parameters
 from windrow.engines.explaining import Explaining, Planning
 from windrow.engines.explanation import Explanation
-from windrow.engines.filesystem import VirtualFileSystem
+from windrow.engines.filesystem import VirtualFileSystem, new_database
 from windrow.engines.frames import as_tables
 from windrow.engines.interrupting import Worker
 from windrow.engines.metadata import metadata_answer
@@ -268,10 +268,7 @@ class DuckDBEngine:
 
 
 def _connected(threads: int | None, memory_limit: str | None) -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect(":memory:")
-    connection.execute("SET GLOBAL TimeZone = 'UTC'")
-    # What is worth keeping of our files is in our own cache.
-    connection.execute("SET enable_external_file_cache = false")
+    connection = new_database()
     # Variables of this program are nobody's tables.
     connection.execute("SET GLOBAL python_enable_replacements = false")
     spilled = Path(tempfile.gettempdir()) / f"windrow-{uuid4().hex}"

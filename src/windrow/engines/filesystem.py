@@ -9,18 +9,33 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
+import duckdb
 from fsspec.spec import AbstractFileSystem
 
 from windrow.scan.context import ReadContext
 from windrow.scan.handles import Handle
+from windrow.scan.near import READ_OVER
 from windrow.scan.reading import VirtualReader
 from windrow.scan.virtual import VirtualFile
 
-__all__ = ["LentFiles", "VirtualFileSystem"]
+__all__ = ["LentFiles", "VirtualFileSystem", "new_database"]
 
 _PROTOCOL = "windrow"
 _MADE = datetime(2000, 1, 1, tzinfo=UTC)
 _numbers = itertools.count(1)
+
+
+def new_database() -> duckdb.DuckDBPyConnection:
+    """An empty database in memory that tells times in UTC, and is set to what suits virtual files."""
+    connection = duckdb.connect(":memory:")
+    connection.execute("SET GLOBAL TimeZone = 'UTC'")
+    # What is worth keeping of our files is in our own cache.
+    connection.execute("SET enable_external_file_cache = false")
+    # Bytes are fetched ahead by us; what is read long before it is decoded, or by another thread, is far from the core.
+    connection.execute("SET async_threads = 0")
+    connection.execute("SET read_ahead_depth = 0")
+    connection.execute(f"SET parquet_prefetch_column_gap = {READ_OVER}")
+    return connection
 
 
 class VirtualFileSystem(AbstractFileSystem):  # type: ignore[misc]

@@ -15,7 +15,7 @@ import duckdb
 import pyarrow as pa
 
 from windrow.engines.arrow import RowStream, count_rows, scanning_cursor
-from windrow.engines.filesystem import LentFiles
+from windrow.engines.filesystem import LentFiles, new_database
 from windrow.engines.relations import Relation
 from windrow.engines.selection import Selection, condition_text
 from windrow.errors import InvalidInput
@@ -105,8 +105,7 @@ class Scan:
         What the relation needs, and the version, is held for as long as the connection is there.
         """
         if connection is None:
-            connection = duckdb.connect(":memory:")
-            connection.execute("SET TimeZone = 'UTC'")
+            connection = new_database()
         self._check_zone(connection)
         if connection not in _files:
             files = LentFiles()

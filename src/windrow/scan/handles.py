@@ -43,12 +43,17 @@ class StoredFile:
 
 
 class Handle(io.RawIOBase):
-    """A readable file object. Every thread has a position of its own: engines seek and read from several at once."""
+    """A readable file object. Every thread has a position of its own: engines seek and read from several at once.
+
+    A thread that begins after another has ended may be given its number, and its position with it: who opens no file
+    of his own seeks before he reads.
+    """
 
     def __init__(self, source: Readable) -> None:
         super().__init__()
         self._source = source
-        self._local = threading.local()
+        # By the numbers of threads: threads of engines are new to Python at every call, and a local of theirs as well.
+        self._positions: dict[int, int] = {}
 
     def readable(self) -> bool:
         """Always."""
@@ -60,25 +65,27 @@ class Handle(io.RawIOBase):
 
     def tell(self) -> int:
         """The position of this thread."""
-        return getattr(self._local, "position", 0)
+        return self._positions.get(threading.get_ident(), 0)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Move the position of this thread."""
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self.tell(), io.SEEK_END: self._source.size}[whence]
-        if base + offset < 0:
-            raise InvalidInput(f"seek to {base + offset}: a file begins at 0; seek to a position from there on")
-        self._local.position = base + offset
-        return base + offset
+        if whence != io.SEEK_SET:
+            offset += self.tell() if whence == io.SEEK_CUR else self._source.size
+        if offset < 0:
+            raise InvalidInput(f"seek to {offset}: a file begins at 0; seek to a position from there on")
+        self._positions[threading.get_ident()] = offset
+        return offset
 
     def read(self, size: int | None = -1) -> bytes:
         """Bytes from the position of this thread on, fewer only at the end."""
-        position = self.tell()
+        thread = threading.get_ident()
+        position = self._positions.get(thread, 0)
         left = max(self._source.size - position, 0)
         length = left if size is None or size < 0 else min(size, left)
         if not length:
             return b""
         data = self._source.read_at(position, length)
-        self._local.position = position + length
+        self._positions[thread] = position + length
         return data
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]

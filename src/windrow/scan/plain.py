@@ -1,14 +1,18 @@
 """Files that an engine reads by itself in place of a virtual file.
 
 A virtual file saves requests, pages and row groups, and every byte of it is copied once more on its way. Of large files
-on this machine that are read as a whole there is nothing to save, so the engine is given their paths.
+on this machine that are read as a whole there is nothing to save, so the engine is given their paths. Not while a disk
+has to be waited for: a virtual file has it fetch ahead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from windrow.scan.files import DataFile
+from windrow.scan.near import OpenFiles
 from windrow.scan.virtual import VirtualFile
 from windrow.storage import LocalStore
 from windrow.storage.ranges import check_identity
@@ -18,6 +22,8 @@ __all__ = ["PlainFiles", "plain_files"]
 _LARGE = 16 * 2**20
 """Many files that are smaller than this on the average are read faster as one."""
 _PATTERN = frozenset("*?[")
+_PROBES = 16
+"""So many places tell whether files are in memory."""
 
 
 class PlainFiles:
@@ -43,4 +49,12 @@ def plain_files(virtual: VirtualFile, *, wanted: bool | None) -> tuple[list[str]
     if len(paths) < len(files) or _PATTERN & set("".join(paths)):
         return None
     is_large = sum(file.identity.size for file in files) >= _LARGE * len(files)
-    return (paths, PlainFiles(files)) if wanted or (virtual.is_whole and is_large) else None
+    return (paths, PlainFiles(files)) if wanted or (is_large and _is_at_hand(virtual)) else None
+
+
+def _is_at_hand(virtual: VirtualFile) -> bool:
+    """Whether the system has what is needed in memory, as far as some places tell."""
+    needed = virtual.needed
+    places = needed[np.linspace(0, len(needed) - 1, min(len(needed), _PROBES)).astype(np.int64)]
+    pool = OpenFiles()
+    return all(pool.get(virtual.files[number]).is_at_hand(offset) for number, offset, _ in places.tolist())

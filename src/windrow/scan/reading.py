@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from itertools import groupby
@@ -24,9 +23,9 @@ from windrow.errors import WindrowError
 from windrow.scan.context import ReadContext
 from windrow.scan.files import DataFile
 from windrow.scan.footers import FIRST_CONTACT
+from windrow.scan.near import NearFile, OpenFiles, announce
 from windrow.scan.virtual import VirtualFile
 from windrow.storage import ByteRange, LocalStore, coalesce
-from windrow.storage.local import OpenedFile
 from windrow.storage.ranges import check_identity
 
 __all__ = ["ReadCounts", "VirtualReader"]
@@ -36,7 +35,6 @@ _LARGEST_REQUEST = 16 * 2**20
 _LEAST_REQUEST = 2**20
 _REQUESTS_IN_FLIGHT = 16
 """Where little may be in flight, requests are so small that about so many are."""
-_MOST_OPEN = 256
 _READ_AT_ONCE = 4 * 2**20
 """No more than this is read of files on this machine before anybody asks."""
 
@@ -70,13 +68,14 @@ class VirtualReader:
     def __init__(self, virtual: VirtualFile, context: ReadContext) -> None:
         self.size = virtual.size
         self.failure: WindrowError | None = None
-        remote, pool = _Remote(virtual, context), _OpenFiles()
+        remote, pool = _Remote(virtual, context), OpenFiles()
         used = {segment.file: virtual.files[segment.file] for segment in virtual.segments}
         sources: dict[int, _Source] = {
-            number: _LocalFile(file, file.store, pool) if isinstance(file.store, LocalStore) else remote.source(number)
-            for number, file in used.items()
+            number: NearFile(file, pool) if _is_near(file) else remote.source(number) for number, file in used.items()
         }
         spans = _spans(virtual, sources)
+        if not spans:
+            announce(virtual, {number: each for number, each in sources.items() if isinstance(each, NearFile)})
         placed = [
             (each.address, each.length, spans.get(number) or sources[each.file], each.offset)
             for number, each in enumerate(virtual.segments)
@@ -172,6 +171,10 @@ class _Span:
         pass
 
 
+def _is_near(file: DataFile) -> bool:
+    return isinstance(file.store, LocalStore)
+
+
 def _spans(virtual: VirtualFile, sources: Mapping[int, _Source]) -> dict[int, _Source]:
     """What little a plan needs of files on this machine, read at once, by the number of its segment.
 
@@ -179,7 +182,7 @@ def _spans(virtual: VirtualFile, sources: Mapping[int, _Source]) -> dict[int, _S
     """
     files, segments = virtual.files, virtual.segments
     used_files = [files[number] for number in sources]
-    is_near = all(isinstance(each.store, LocalStore) and not each.is_mutable for each in used_files)
+    is_near = all(_is_near(each) and not each.is_mutable for each in used_files)
     if not len(virtual.chunks) or not is_near:
         return {}
     addresses, lengths = virtual.chunks[:, 0], virtual.chunks[:, 1]
@@ -206,48 +209,6 @@ def _spans(virtual: VirtualFile, sources: Mapping[int, _Source]) -> dict[int, _S
             if data is not None:
                 found[number] = _Span(start, data, sources[segments[number].file])
     return found
-
-
-class _OpenFiles:
-    """The files on this machine that are open: not too many at once."""
-
-    def __init__(self) -> None:
-        self._opened: OrderedDict[str, OpenedFile] = OrderedDict()
-        self.count = 0
-        self._lock = threading.Lock()
-
-    def get(self, file: DataFile, store: LocalStore) -> OpenedFile:
-        """An open file; one that was opened longest ago may have to be closed for it."""
-        opened = self._opened.get(file.uri)
-        if opened is None:
-            opened = store.open(file.key, expect=file.identity)
-            with self._lock:
-                self.count += 1
-                self._opened[file.uri] = opened
-                while len(self._opened) > _MOST_OPEN:
-                    self._opened.popitem(last=False)[1].check()
-        return opened
-
-    def check(self, file: DataFile) -> None:
-        """Refuse a file that was written to since it was opened."""
-        opened = self._opened.get(file.uri)
-        if opened is not None:
-            opened.check()
-
-
-class _LocalFile:
-    """A file on this machine."""
-
-    def __init__(self, file: DataFile, store: LocalStore, pool: _OpenFiles) -> None:
-        self._file = file
-        self._store = store
-        self._pool = pool
-
-    def read_at(self, offset: int, length: int) -> bytes:
-        return self._pool.get(self._file, self._store).read_at(offset, length)
-
-    def finish(self) -> None:
-        self._pool.check(self._file)
 
 
 class _Unit(NamedTuple):
@@ -394,9 +355,11 @@ def _largest_request(context: ReadContext) -> int:
 
 def _units(virtual: VirtualFile, largest: int) -> list[_Unit]:
     """What is fetched of remote files, in the order of addresses."""
+    remote = {segment.file for segment in virtual.segments if not _is_near(virtual.files[segment.file])}
     ranges: dict[int, list[ByteRange]] = {}
-    for file, needed in _needed(virtual):
-        ranges.setdefault(file, []).append(needed)
+    for file, offset, length in virtual.needed.tolist() if remote else []:
+        if file in remote:
+            ranges.setdefault(file, []).append(ByteRange(offset, length))
     first: dict[_Unit, int] = {}
     for file, wanted in ranges.items():
         # A small file is fetched whole: it costs no more, and serves the next question too.
@@ -408,16 +371,3 @@ def _units(virtual: VirtualFile, largest: int) -> list[_Unit]:
                 length = min(largest, fetch.start + fetch.length - start)
                 first.setdefault(_Unit(file, start, length), order)
     return sorted(first, key=lambda unit: (unit.file, first[unit], unit.start))
-
-
-def _needed(virtual: VirtualFile) -> Iterator[tuple[int, ByteRange]]:
-    """The ranges of remote files that chunks are made of."""
-    starts = [segment.address for segment in virtual.segments]
-    for address, length in virtual.chunks.tolist():
-        end = address + length
-        for segment in virtual.segments[bisect_right(starts, address) - 1 :]:
-            if segment.address >= end:
-                break
-            first, last = max(segment.address, address), min(segment.address + segment.length, end)
-            if first < last and not isinstance(virtual.files[segment.file].store, LocalStore):
-                yield segment.file, ByteRange(segment.offset + first - segment.address, last - first)

@@ -13,7 +13,7 @@ import itertools
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -269,6 +269,23 @@ class OpenedFile:
     def read_at(self, offset: int, length: int) -> bytes:
         """Exactly so many bytes, or an error."""
         return _read(self._file, ByteRange(offset, length), self._size, self._name)
+
+    def is_at_hand(self, offset: int) -> bool:
+        """Whether a byte can be read without waiting for a disk, where the system tells."""
+        if not hasattr(os, "RWF_NOWAIT"):
+            return True
+        try:
+            os.preadv(self._file, [bytearray(1)], offset, os.RWF_NOWAIT)
+        except OSError as error:
+            return error.errno != errno.EAGAIN
+        return True
+
+    def announce(self, offset: int, length: int) -> None:
+        """Let the system fetch bytes from the disk that will be read soon, if it has not."""
+        # advice on what is at hand costs little, but on much it adds up
+        if not self.is_at_hand(offset + length - 1):
+            with suppress(OSError):
+                os.posix_fadvise(self._file, offset, length, os.POSIX_FADV_WILLNEED)
 
     def check(self) -> None:
         """Refuse a file that was written to since it was opened."""
