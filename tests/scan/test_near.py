@@ -14,36 +14,20 @@ from tests.scan.conftest import metrics, parquet, put_file
 from windrow.engines.filesystem import new_database
 from windrow.scan.context import ReadContext, ScanContext
 from windrow.scan.near import READ_OVER, NearFile, OpenFiles
+from windrow.scan.needed import needed_bytes
 from windrow.scan.plain import plain_files
 from windrow.scan.plan import plan_files
 from windrow.scan.reading import VirtualReader
-from windrow.scan.where import parse_where
 from windrow.storage import LocalStore
 from windrow.storage.local import OpenedFile
 
 MIB = 2**20
-CONDITIONS = [None, "metric = 'metric_07'", "metric = 'metric_07' and host = 'host_3'", "value > 2.5"]
 
 
-def virtual_of(store, tables, condition=None, columns=None, **options):
+def virtual_of(store, tables, columns=None, **options):
     files = [put_file(store, f"{number}.parquet", parquet(table, **options)) for number, table in enumerate(tables)]
-    predicate = condition and parse_where(condition)
-    [virtual] = plan_files(ScanContext("lake", store), files, predicate=predicate, columns=columns).virtual
+    [virtual] = plan_files(ScanContext("lake", store), files, columns=columns).virtual
     return virtual
-
-
-@pytest.mark.parametrize("condition", CONDITIONS)
-@pytest.mark.parametrize("columns", [None, ["value", "host"]], ids=["all columns", "some columns"])
-def test_what_is_needed_are_the_bytes_that_chunks_are_made_of(tmp_path, condition, columns):
-    virtual = virtual_of(LocalStore(tmp_path), [metrics(seed, 3000) for seed in range(3)], condition, columns)
-    expected = []
-    for address, length in virtual.chunks.tolist():
-        for segment in virtual.segments:
-            first = max(segment.address, address)
-            last = min(segment.address + segment.length, address + length)
-            if first < last:
-                expected.append((segment.file, segment.offset + first - segment.address, last - first))
-    assert list(map(tuple, virtual.needed.tolist())) == expected
 
 
 def evicted(path):
@@ -82,7 +66,7 @@ def test_ranges_are_announced_once_and_not_too_early(cold, monkeypatch):
     announced = []
     monkeypatch.setattr(OpenedFile, "announce", lambda _, *span: announced.append(span))
     near = NearFile(cold, OpenFiles())
-    near.expect([(0, 10), (MIB, 20), (100 * MIB, 30), (180 * MIB, 40)])
+    near.expect([[0, 10], [MIB, 20], [100 * MIB, 30], [180 * MIB, 40]])
     assert near.read_at(0, 8) == bytes(8)
     assert announced == [(0, 10), (MIB, 20)]
     near.read_at(0, 8)
@@ -97,7 +81,7 @@ def test_a_large_scan_announces_all_that_it_needs(tmp_path, monkeypatch):
     store, announced = LocalStore(tmp_path), []
     table = metrics(1, 400_000)
     virtual = virtual_of(store, [table, table], columns=["value", "metric"], row_group_size=50_000)
-    assert virtual.chunks[:, 1].sum() > 4 * MIB
+    assert all(file.identity.size > 4 * MIB for file in virtual.files)
     monkeypatch.setattr(OpenedFile, "announce", lambda opened, *span: announced.append((opened, span)))
     with VirtualReader(virtual, ReadContext("lake", store)) as reader:
         for address, length in virtual.chunks.tolist():
@@ -106,7 +90,7 @@ def test_a_large_scan_announces_all_that_it_needs(tmp_path, monkeypatch):
     opened = list(dict.fromkeys(each for each, _ in announced))
     for each, (start, length) in announced:
         spans[opened.index(each)].append((start, start + length))
-    for number, offset, length in virtual.needed.tolist():
+    for number, offset, length in needed_bytes(virtual).tolist():
         assert any(low <= offset and offset + length <= high for low, high in spans[number])
     for found in spans.values():
         assert found == sorted(found)

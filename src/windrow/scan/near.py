@@ -10,14 +10,15 @@ from typing import cast
 import numpy as np
 
 from windrow.scan.files import DataFile
+from windrow.scan.needed import needed_bytes
 from windrow.scan.virtual import VirtualFile
 from windrow.storage.local import LocalStore, OpenedFile
 
 __all__ = ["READ_OVER", "NearFile", "OpenFiles", "announce"]
 
 _MOST_OPEN = 256
-_MUCH = 4 * 2**20
-"""Of less nobody waits for a disk."""
+_LARGE = 4 * 2**20
+"""For smaller files nobody waits long."""
 _AHEAD = 64 * 2**20
 """What lies this far behind a read is announced with it."""
 READ_OVER = 128 * 2**10
@@ -57,10 +58,10 @@ class NearFile:
     def __init__(self, file: DataFile, pool: OpenFiles) -> None:
         self._file = file
         self._pool = pool
-        self._expected: list[tuple[int, int]] = []
+        self._expected: list[list[int]] = []
         self._announced = 0
 
-    def expect(self, ranges: list[tuple[int, int]]) -> None:
+    def expect(self, ranges: list[list[int]]) -> None:
         """Say what will be read, by offset and length, in order."""
         self._expected = ranges
 
@@ -68,9 +69,9 @@ class NearFile:
         """Exactly so many bytes; what is expected next is on its way from the disk meanwhile."""
         opened = self._pool.get(self._file)
         # threads that meet here announce something twice at worst
-        while self._announced < len(self._expected) and self._expected[self._announced][0] < offset + _AHEAD:
-            self._announced += 1
-            opened.announce(*self._expected[self._announced - 1])
+        while (place := self._announced) < len(self._expected) and self._expected[place][0] < offset + _AHEAD:
+            self._announced = place + 1
+            opened.announce(*self._expected[place])
         return opened.read_at(offset, length)
 
     def finish(self) -> None:
@@ -79,14 +80,15 @@ class NearFile:
 
 
 def announce(virtual: VirtualFile, files: Mapping[int, NearFile]) -> None:
-    """Tell files what a virtual file will need of them, where that is much."""
-    if not files or int(virtual.chunks[:, 1].sum()) < _MUCH:
+    """Tell large files what a virtual file will need of them."""
+    large = [number for number in files if virtual.files[number].identity.size >= _LARGE]
+    if not large:
         return
-    needed = virtual.needed
-    for number, file in files.items():
-        offsets, lengths = needed[needed[:, 0] == number][:, 1:].T
-        order = np.argsort(offsets)
-        first, last = offsets[order], np.maximum.accumulate((offsets + lengths)[order])
-        begins = np.flatnonzero(np.append(True, first[1:] > last[:-1] + READ_OVER)) if len(first) else order
-        ends = last[np.append(begins[1:], len(last)) - 1] if len(first) else last
-        file.expect(list(zip(first[begins].tolist(), (ends - first[begins]).tolist(), strict=True)))
+    needed = needed_bytes(virtual)
+    number, offset, length = needed[np.lexsort(needed.T[1::-1])].T
+    end = offset + length
+    begins = np.flatnonzero(np.append(True, (number[1:] != number[:-1]) | (offset[1:] > end[:-1] + READ_OVER)))
+    spans = np.stack([offset[begins], end[np.append(begins[1:], len(end)) - 1] - offset[begins]], axis=1)
+    for each in large:
+        low, high = np.searchsorted(number[begins], (each, each + 1))
+        files[each].expect(spans[low:high].tolist())

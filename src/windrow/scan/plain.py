@@ -13,6 +13,7 @@ import numpy as np
 
 from windrow.scan.files import DataFile
 from windrow.scan.near import OpenFiles
+from windrow.scan.needed import needed_bytes
 from windrow.scan.virtual import VirtualFile
 from windrow.storage import LocalStore
 from windrow.storage.ranges import check_identity
@@ -54,7 +55,7 @@ def plain_files(virtual: VirtualFile, *, wanted: bool | None) -> tuple[list[str]
 
 def _is_at_hand(virtual: VirtualFile) -> bool:
     """Whether the system has what is needed in memory, as far as some places tell."""
-    needed = virtual.needed
+    needed = needed_bytes(virtual)
     places = needed[np.linspace(0, len(needed) - 1, min(len(needed), _PROBES)).astype(np.int64)]
     pool = OpenFiles()
     return all(pool.get(virtual.files[number]).is_at_hand(offset) for number, offset, _ in places.tolist())

@@ -24,6 +24,7 @@ from windrow.scan.context import ReadContext
 from windrow.scan.files import DataFile
 from windrow.scan.footers import FIRST_CONTACT
 from windrow.scan.near import NearFile, OpenFiles, announce
+from windrow.scan.needed import needed_bytes
 from windrow.scan.virtual import VirtualFile
 from windrow.storage import ByteRange, LocalStore, coalesce
 from windrow.storage.ranges import check_identity
@@ -357,7 +358,7 @@ def _units(virtual: VirtualFile, largest: int) -> list[_Unit]:
     """What is fetched of remote files, in the order of addresses."""
     remote = {segment.file for segment in virtual.segments if not _is_near(virtual.files[segment.file])}
     ranges: dict[int, list[ByteRange]] = {}
-    for file, offset, length in virtual.needed.tolist() if remote else []:
+    for file, offset, length in needed_bytes(virtual).tolist() if remote else []:
         if file in remote:
             ranges.setdefault(file, []).append(ByteRange(offset, length))
     first: dict[_Unit, int] = {}

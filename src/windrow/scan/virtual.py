@@ -151,23 +151,6 @@ class VirtualFile:
         return np.stack([c.chunk_starts(real), real["total_compressed_size"]], axis=1)
 
     @cached_property
-    def needed(self) -> NDArray[np.int64]:
-        """File, offset and length of the bytes that the chunks are made of, in their order."""
-        begins, lengths = self.chunks.T
-        ends = begins + lengths
-        table = np.array([(s.address, s.length, s.file, s.offset) for s in self.segments], np.int64).reshape(-1, 4)
-        # a chunk may lie in several segments: its dictionary in one, its pages in others
-        first = np.searchsorted(table[:, 0], begins, "right") - 1
-        counts = np.searchsorted(table[:, 0], ends, "left") - first
-        chunk = np.repeat(np.arange(len(begins)), counts)
-        segment = first[chunk] + np.arange(len(chunk)) - np.repeat(np.cumsum(counts) - counts, counts)
-        address, size, file, offset = table[segment].T
-        low = np.maximum(begins[chunk], address)
-        high = np.minimum(ends[chunk], address + size)
-        found = np.stack([file, offset + low - address, high - low], axis=1)
-        return np.asarray(found[high > low])
-
-    @cached_property
     def footer(self) -> bytes:
         """The footer, with its length and the magic behind it."""
         return self.encode()

@@ -1,0 +1,31 @@
+"""The bytes that a scan needs are those that its chunks are made of."""
+
+from __future__ import annotations
+
+import pytest
+from tests.scan.conftest import metrics, parquet, put_file
+
+from windrow.scan.context import ScanContext
+from windrow.scan.needed import needed_bytes
+from windrow.scan.plan import plan_files
+from windrow.scan.where import parse_where
+from windrow.storage import LocalStore
+
+CONDITIONS = [None, "metric = 'metric_07'", "metric = 'metric_07' and host = 'host_3'", "value > 2.5"]
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+@pytest.mark.parametrize("columns", [None, ["value", "host"]], ids=["all columns", "some columns"])
+def test_what_is_needed_are_the_bytes_that_chunks_are_made_of(tmp_path, condition, columns):
+    store = LocalStore(tmp_path)
+    files = [put_file(store, f"{seed}.parquet", parquet(metrics(seed, 3000))) for seed in range(3)]
+    predicate = condition and parse_where(condition)
+    [virtual] = plan_files(ScanContext("lake", store), files, predicate=predicate, columns=columns).virtual
+    expected = []
+    for address, length in virtual.chunks.tolist():
+        for segment in virtual.segments:
+            first = max(segment.address, address)
+            last = min(segment.address + segment.length, address + length)
+            if first < last:
+                expected.append((segment.file, segment.offset + first - segment.address, last - first))
+    assert list(map(tuple, needed_bytes(virtual).tolist())) == expected
