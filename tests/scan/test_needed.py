@@ -15,12 +15,15 @@ CONDITIONS = [None, "metric = 'metric_07'", "metric = 'metric_07' and host = 'ho
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
+@pytest.mark.parametrize("threads", [1, 8], ids=["whole row groups", "runs of pages"])
 @pytest.mark.parametrize("columns", [None, ["value", "host"]], ids=["all columns", "some columns"])
-def test_what_is_needed_are_the_bytes_that_chunks_are_made_of(tmp_path, condition, columns):
+def test_what_is_needed_are_the_bytes_that_chunks_are_made_of(tmp_path, condition, columns, threads):
     store = LocalStore(tmp_path)
-    files = [put_file(store, f"{seed}.parquet", parquet(metrics(seed, 3000))) for seed in range(3)]
+    files = [put_file(store, f"{seed}.parquet", parquet(metrics(seed, 9000), row_group_size=9000)) for seed in range(3)]
     predicate = condition and parse_where(condition)
-    [virtual] = plan_files(ScanContext("lake", store), files, predicate=predicate, columns=columns).virtual
+    [virtual] = plan_files(
+        ScanContext("lake", store, threads=threads), files, predicate=predicate, columns=columns
+    ).virtual
     expected = []
     for address, length in virtual.chunks.tolist():
         for segment in virtual.segments:
@@ -29,3 +32,4 @@ def test_what_is_needed_are_the_bytes_that_chunks_are_made_of(tmp_path, conditio
             if first < last:
                 expected.append((segment.file, segment.offset + first - segment.address, last - first))
     assert list(map(tuple, needed_bytes(virtual).tolist())) == expected
+    assert len(expected) == len(virtual.chunks) * (1 if threads == 1 else 2), "a dictionary lies before its pages"
