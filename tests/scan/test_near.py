@@ -8,11 +8,12 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.scan.conftest import metrics, parquet, put_file
 
-from windrow.engines.filesystem import new_database
 from windrow.scan.context import ReadContext, ScanContext
+from windrow.scan.handles import Handle
 from windrow.scan.near import READ_OVER, NearFile, OpenFiles
 from windrow.scan.needed import needed_bytes
 from windrow.scan.plain import plain_files
@@ -119,10 +120,10 @@ def test_large_files_are_read_by_their_paths_only_when_they_are_at_hand(tmp_path
     assert plain_files(virtual, wanted=True) is not None
 
 
-def test_databases_of_ours_leave_fetching_ahead_to_us():
-    with new_database() as connection:
-        [settings] = connection.execute(
-            "SELECT current_setting('async_threads'), current_setting('read_ahead_depth'),"
-            " current_setting('parquet_prefetch_column_gap')"
-        ).fetchall()
-    assert list(map(int, settings)) == [0, 0, READ_OVER]
+def test_a_large_file_of_which_nothing_is_needed_announces_nothing(tmp_path):
+    store = LocalStore(tmp_path)
+    table = pa.table({"number": np.arange(800_000), "nothing": pa.nulls(800_000, pa.int64())})
+    virtual = virtual_of(store, [table], columns=["nothing"], compression="none", use_dictionary=False)
+    assert virtual.files[0].identity.size > 4 * MIB
+    with VirtualReader(virtual, ReadContext("lake", store)) as reader:
+        assert pq.ParquetFile(Handle(reader)).read()["nothing"].null_count == 800_000

@@ -82,7 +82,7 @@ class NearFile:
 def announce(virtual: VirtualFile, files: Mapping[int, NearFile]) -> None:
     """Tell large files what a virtual file will need of them."""
     large = [number for number in files if virtual.files[number].identity.size >= _LARGE]
-    if not large:
+    if not large or not len(virtual.chunks):
         return
     needed = needed_bytes(virtual)
     number, offset, length = needed[np.lexsort(needed.T[1::-1])].T
