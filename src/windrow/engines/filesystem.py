@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import threading
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import Any
 import duckdb
 from fsspec.spec import AbstractFileSystem
 
+from windrow.engines.threads import keep_thread
 from windrow.scan.context import ReadContext
 from windrow.scan.handles import Handle
 from windrow.scan.near import READ_OVER
@@ -36,6 +38,15 @@ def new_database() -> duckdb.DuckDBPyConnection:
     connection.execute("SET read_ahead_depth = 0")
     connection.execute(f"SET parquet_prefetch_column_gap = {READ_OVER}")
     return connection
+
+
+class _EngineHandle(Handle):
+    """A file that threads of an engine read."""
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move the position of this thread."""
+        keep_thread()
+        return super().seek(offset, whence)
 
 
 class VirtualFileSystem(AbstractFileSystem):  # type: ignore[misc]
@@ -64,7 +75,7 @@ class VirtualFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
     def open(self, path: str, mode: str = "rb", **_: Any) -> Handle:  # noqa: ARG002
         """Open a file for reading."""
-        return Handle(self._reader(path))
+        return _EngineHandle(self._reader(path))
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
         """What a file is."""
@@ -111,7 +122,7 @@ class LentFiles(AbstractFileSystem):  # type: ignore[misc]
     def open(self, path: str, mode: str = "rb", **_: Any) -> Handle:  # noqa: ARG002
         """Open a file for reading."""
         virtual, context, _hold = self._found(path)
-        return Handle(VirtualReader(virtual, context))
+        return _EngineHandle(VirtualReader(virtual, context))
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
         """What a file is."""
