@@ -52,7 +52,8 @@ def test_engines_read_the_twin_by_its_path(engine, store, tmp_path):
 def test_it_takes_the_space_of_what_is_read(tmp_path):
     store = LocalStore(tmp_path / "lake")
     table = pa.table({"key": list(range(200_000)), "value": [str(n) * 5 for n in range(200_000)]})
-    file = put_file(store, "a.parquet", parquet(table, compression="none", use_dictionary=False, row_group_size=20_000))
+    layout = {"compression": "none", "use_dictionary": False, "row_group_size": 20_000, "write_page_index": False}
+    file = put_file(store, "a.parquet", parquet(table, **layout))
     plan = plan_files(ScanContext("x", store, threads=1), [file], predicate=parse_where("key = 7"), columns=["key"])
     path = tmp_path / "twin.parquet"
     write_twin(plan.virtual[0], ReadContext("x", store), path)

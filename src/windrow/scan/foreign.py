@@ -10,19 +10,21 @@ from __future__ import annotations
 import fnmatch
 import glob
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from windrow.cache import CacheKey, CacheKind
+from windrow.cache import Cache, CacheKey, CacheKind
 from windrow.errors import NotFound
-from windrow.parquet.footer import TAIL_SIZE, parse_footer
+from windrow.parquet.footer import TAIL_SIZE, ParquetFooter, parse_footer
 from windrow.scan.context import ScanContext
 from windrow.scan.files import DataFile
 from windrow.scan.footers import load_footer
+from windrow.scan.page_indexes import keep_page_indexes
 from windrow.sidecar import Sidecar
 from windrow.sidecar.aligned_pages import find_granules
 from windrow.sidecar.convert import Source, convert
+from windrow.sidecar.granules import GranuleIndex
 from windrow.storage import Identity, LocalStore, PatientStore, Store, open_store, uri_of
 
 __all__ = ["ForeignFiles"]
@@ -98,10 +100,23 @@ class ForeignFiles:
             return tail[offset - start : offset - start + length]
 
         granules = find_granules(parsed, read, name=file.uri) if at_hand else None
-        if not start and self.context.cache is not None:
-            whole = CacheKey(file.uri, 0, info.size, CacheKind.DATA_RANGE, file.cache_identity)
-            self.context.cache.put(whole, tail)
+        if self.context.cache is not None:
+            self._keep(self.context.cache, file, parsed, granules, tail)
         return convert(Source(parsed, info.size, file.uri, None, _etag_of(file.identity), granules))
+
+    def _keep(
+        self,
+        cache: Cache[bytes],
+        file: DataFile,
+        footer: ParquetFooter,
+        granules: Sequence[GranuleIndex | None] | None,
+        tail: bytes,
+    ) -> None:
+        """Keep what else came along with the footer: a small file as a whole, and page indexes that are of use."""
+        if len(tail) == file.identity.size:
+            cache.put(CacheKey(file.uri, 0, len(tail), CacheKind.DATA_RANGE, file.cache_identity), tail)
+        if any(each is not None and len(each.rows) > 1 for each in granules or ()):
+            keep_page_indexes(cache, file, footer.chunks, tail)
 
     def _objects(self, pattern: str) -> list[tuple[Store, str]]:
         """The objects that an address names; a wildcard is looked for in the listing of the folder before it."""

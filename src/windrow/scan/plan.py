@@ -3,7 +3,7 @@
     version -> windows -> splits -> row groups -> granules -> ranges
 
 Each step takes what the one before left, keeps what may hold a row that matches, and counts. Nothing here reads data:
-listings come from the metastore, everything else from sidecars.
+listings come from the metastore, everything else from sidecars, and where they know no more, from page indexes.
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ from windrow.scan.context import ScanContext
 from windrow.scan.files import DataFile, open_sidecars
 from windrow.scan.kept import KeptFiles
 from windrow.scan.naming import Question
+from windrow.scan.page_indexes import page_indexes
 from windrow.scan.schema import column_names, merged_schema, positions_in, schema_of
 from windrow.scan.units import Unit, bundled
 from windrow.scan.virtual import Part, Piece, VirtualFile, lay_out
 from windrow.scan.zones import Zones
 from windrow.sidecar import Sidecar
-from windrow.sidecar.pruning import Read, SidecarPruner, Step
+from windrow.sidecar.granule_bounds import PageIndexes
+from windrow.sidecar.pruning import Granules, Read, SidecarPruner, Step
 from windrow.storage import ByteRange, LocalStore
 
 __all__ = ["NOTHING", "ScanPlan", "plan_files", "plan_kept"]
@@ -79,7 +81,7 @@ def plan_files(
     units = bundled(open_sidecars(context, files))
     pruner = None if predicate is None or not context.prune else SidecarPruner(predicate)
     kept = [_row_groups(unit, pruner, files, counted) for unit in units]
-    parts = _shared(_parts(context, units, kept, pruner, columns, counted), *share)
+    parts = _shared(_parts(context, files, units, kept, pruner, columns, counted), *share)
     virtual = [lay_out(files, *each) for each in _grouped(parts, columns)]
     return _planned(virtual, sum(file.identity.size for file in files), counted)
 
@@ -106,7 +108,7 @@ def plan_kept(
         )
         for unit in units
     ]
-    parts = _parts(context, units, masks, pruner, columns, counted)
+    parts = _parts(context, kept.files, units, masks, pruner, columns, counted)
     virtual = _kept_virtual(kept, units, parts, columns)
     if virtual is None:
         virtual = [lay_out(kept.files, *each) for each in _grouped(parts, columns)]
@@ -131,6 +133,7 @@ def _kept_virtual(
 
 def _parts(
     context: ScanContext,
+    files: Sequence[DataFile],
     units: Sequence[Unit],
     kept: Sequence[NDArray[np.bool_]],
     pruner: SidecarPruner | None,
@@ -138,7 +141,10 @@ def _parts(
     steps: list[Step],
 ) -> list[Part]:
     """What is read of each unit, in as many pieces as there are threads for."""
-    found = [_part(unit, mask, pruner, columns, steps) for unit, mask in zip(units, kept, strict=True)]
+    found = [
+        _part(unit, mask, pruner, page_indexes(context.cache, files, unit), columns, steps)
+        for unit, mask in zip(units, kept, strict=True)
+    ]
     parts = [part for part in found if part.pieces]
     if not parts:
         return []
@@ -211,29 +217,39 @@ def _part(
     unit: Unit,
     kept: NDArray[np.bool_],
     pruner: SidecarPruner | None,
+    pages: PageIndexes,
     columns: Sequence[str] | None,
     steps: list[Step],
 ) -> Part:
     """What is left of each row group: all of it, or runs of granules."""
-    several = unit.cut
-    whole = np.flatnonzero(kept if pruner is None else kept & ~several)
+    whole = np.flatnonzero(kept if pruner is None else kept & ~unit.cut)
     found = zip(unit.files[whole].tolist(), whole.tolist(), unit.groups[whole].tolist(), strict=True)
     pieces = [Piece(*place) for place in found]
-    if pruner is None:
+    cut = kept & unit.cut
+    if pruner is None or not cut.any():
         return Part(unit.sidecar, pieces)
-    asked = left = 0
-    cut = kept & several
-    for granules in pruner.prune_granules(unit.sidecar, cut) if cut.any() else ():
+    by_keys = _with_rows(pruner.prune_granules(unit.sidecar, cut))
+    by_pages = _with_rows(pruner.prune_pages(unit.sidecar, by_keys, pages))
+    asked = int(unit.sidecar.extensions.granule_counts[cut].sum())
+    steps.append(Step("granule keys", "granules", asked, _count(by_keys)))
+    steps.append(Step("page index", "granules", _count(by_keys), _count(by_pages)))
+    for granules in by_pages:
         at, mask = granules.row_group, granules.kept
         piece = Piece(int(unit.files[at]), at, int(unit.groups[at]))
         if mask is None or mask.all() or not _can_be_cut(unit.sidecar, at, columns):
             pieces.append(piece)
         else:
             pieces += [Piece(piece.file, at, piece.group, first, stop) for first, stop in _apart(granules.ranges)]
-        asked += 0 if mask is None else len(mask)
-        left += 0 if mask is None else int(mask.sum())
-    steps.append(Step("granule keys", "granules", asked, left))
     return Part(unit.sidecar, pieces)
+
+
+def _with_rows(found: Sequence[Granules]) -> list[Granules]:
+    """The row groups of which something is left."""
+    return [each for each in found if each.kept is None or each.kept.any()]
+
+
+def _count(found: Sequence[Granules]) -> int:
+    return sum(int(each.kept.sum()) for each in found if each.kept is not None)
 
 
 def _apart(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

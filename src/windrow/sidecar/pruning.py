@@ -1,7 +1,8 @@
 """Pruning by a sidecar: which row groups, and which granules inside of them, can hold a row that matches.
 
 Only the columns that a predicate names are touched. What costs less comes first: null counts and bounds, then bloom
-filters, then the keys that granules start with. A name counts only where it stands for exactly one flat column.
+filters, then the keys that granules start with, then page indexes. A name counts only where it stands for exactly one
+flat column.
 """
 
 from __future__ import annotations
@@ -16,20 +17,19 @@ from numpy.typing import NDArray
 
 from windrow.model.predicate import Comparison, In, Literal, Op, Predicate, columns_of
 from windrow.model.rows import Rows
-from windrow.parquet.schema import LogicalType, PhysicalType
-from windrow.pruning import types
+from windrow.parquet.schema import PhysicalType
 from windrow.pruning.bounds import Bounds, Mask
 from windrow.pruning.encoding import cells_of, stored_values
-from windrow.pruning.keys import KeyBounds, key_bounds, tied, tightened
 from windrow.pruning.pruner import Pruner, Verdict, compile_predicate
 from windrow.pruning.selection import ValueTest, literals_of, value_tests
 from windrow.pruning.types import ColumnType, Family
 from windrow.sidecar import layout
 from windrow.sidecar.columns import NUMBERS, Bound
-from windrow.sidecar.granules import FirstKeys, GranuleIndex
-from windrow.sidecar.layout import ColumnFlag, Order, PageFlag, Side, SnapshotCode
+from windrow.sidecar.flat_columns import FlatColumn, flat_column
+from windrow.sidecar.granule_bounds import GranuleBounds, PageIndexes
+from windrow.sidecar.layout import ColumnFlag, PageFlag, Side, SnapshotCode
 from windrow.sidecar.reader import Sidecar
-from windrow.sidecar.types import DESIGNATED, DESIGNATED_DESCENDING, NANOSECONDS, TAG_MASK, Tag
+from windrow.sidecar.types import DESIGNATED, DESIGNATED_DESCENDING, TAG_MASK, Tag
 
 __all__ = ["Granules", "Read", "SidecarPruner", "Step", "nan_free", "prune", "prune_granules"]
 
@@ -38,16 +38,6 @@ Read: TypeAlias = Callable[[int, int], bytes]
 
 _Places: TypeAlias = NDArray[np.int64]
 """Positions of row groups."""
-
-_TEXTS = {Tag.STRING, Tag.SYMBOL, Tag.VARCHAR, Tag.VARCHAR_SLICE}
-_INTEGERS = {Tag.BYTE, Tag.SHORT, Tag.INT, Tag.LONG}
-_DECIMALS = range(Tag.DECIMAL8, Tag.DECIMAL256 + 1)
-_SCALE_SHIFT = 18
-_UNITS = {"MILLIS": "ms", "MICROS": "us", "NANOS": "ns"}
-_COMPARABLE_ORDERS = (1, 2)
-"""Kinds of Parquet column order that floats of 16 bits have, which is no `Order` of a sidecar."""
-_BROKEN_DECIMALS = "parquet-cpp version"
-"""Writers before Arrow 4 call themselves so; the bounds of their decimals in bytes are wrong."""
 _FILTER_BLOCK = 32
 _FLAGS_WORD = layout.PAGES.fields["flags"][1] // layout.WORD  # type: ignore[index]
 
@@ -112,6 +102,10 @@ class SidecarPruner:
         """What is left of each row group that was kept."""
         return self._inquiry(sidecar).by_keys(kept)
 
+    def prune_pages(self, sidecar: Sidecar, found: Sequence[Granules], pages: PageIndexes) -> list[Granules]:
+        """What page indexes leave of the granules that are left: they tell of columns that are no keys."""
+        return self._inquiry(sidecar).by_pages(found, pages)
+
     def explain(self, sidecar: Sidecar, read: Read | None = None) -> Rows[Step]:
         """What each step of pruning leaves."""
         inquiry = self._inquiry(sidecar)
@@ -133,7 +127,7 @@ class SidecarPruner:
         return self._last[1]
 
     def _new_inquiry(self, sidecar: Sidecar) -> _Inquiry:
-        found = [_column(sidecar, name, self._literals[name]) for name in self._names]
+        found = [flat_column(sidecar, name, self._literals[name]) for name in self._names]
         columns = {name: column for name, column in zip(self._names, found, strict=True) if column is not None}
         shape = tuple(None if column is None else column.type for column in found)
         if shape not in self._compiled:
@@ -156,21 +150,10 @@ def _names_points(test: ValueTest) -> bool:
     return isinstance(test, In) or (isinstance(test, Comparison) and test.op is Op.EQUAL)
 
 
-class _Column(NamedTuple):
-    """The one column that a name stands for."""
-
-    position: int
-    physical_type: int
-    length: int | None
-    """Bytes of a value, where they are a fixed number of bytes."""
-    descending: bool
-    type: ColumnType
-
-
 class _Inquiry:
     """A predicate, asked of one sidecar."""
 
-    def __init__(self, sidecar: Sidecar, columns: Mapping[str, _Column], pruner: Pruner) -> None:
+    def __init__(self, sidecar: Sidecar, columns: Mapping[str, FlatColumn], pruner: Pruner) -> None:
         self._sidecar = sidecar
         self._columns = columns
         self._pruner = pruner
@@ -216,14 +199,28 @@ class _Inquiry:
 
     def by_keys(self, kept: Mask) -> list[Granules]:
         """What the keys of granules leave of the row groups that were kept."""
-        places = np.flatnonzero(kept)
-        found = {place: self._sidecar.extensions.granules(place) for place in places.tolist()}
+        places = np.flatnonzero(kept).tolist()
+        granules = self._granules(places)
+        masks = granules.split(self._pruner.judge(len(granules), granules.bounds_of).may_match)
+        return [Granules(place, masks.get(place)) for place in places]
+
+    def by_pages(self, found: Sequence[Granules], pages: PageIndexes) -> list[Granules]:
+        """What page indexes leave of granules that were kept."""
+        left = {each.row_group: each.kept for each in found if each.kept is not None}
+        granules = self._granules([*left])
+        if granules.are_told_by_keys():
+            return list(found)
+        masks = granules.split(self._pruner.judge(len(granules), granules.with_pages(pages)).may_match)
+        return [
+            each if each.kept is None else Granules(each.row_group, each.kept & masks[each.row_group]) for each in found
+        ]
+
+    def _granules(self, places: Sequence[int]) -> GranuleBounds:
+        """The granules of the row groups that have some."""
+        found = {place: self._sidecar.extensions.granules(place) for place in places}
         indexes = {place: index for place, index in found.items() if index is not None}
         row_groups = _RowGroups(self._sidecar, self._columns, np.array([*indexes], np.int64))
-        granules = _GranuleBounds(row_groups, list(indexes.values()), self._columns)
-        may_match = self._pruner.judge(len(granules), granules.bounds_of).may_match
-        masks = dict(zip(indexes, np.split(may_match, granules.starts[1:]), strict=True)) if indexes else {}
-        return [Granules(place, masks.get(place)) for place in found]
+        return GranuleBounds(indexes, row_groups.bounds_of, self._columns)
 
     def _in_time(self) -> _Places | None:
         """The row groups in the range of time that is asked for, where their order allows to find them by search."""
@@ -246,7 +243,7 @@ class _Inquiry:
 class _RowGroups:
     """Row groups of a sidecar, all or some, and what is known of their columns."""
 
-    def __init__(self, sidecar: Sidecar, columns: Mapping[str, _Column], places: _Places | None = None) -> None:
+    def __init__(self, sidecar: Sidecar, columns: Mapping[str, FlatColumn], places: _Places | None = None) -> None:
         self.places = np.arange(sidecar.row_group_count) if places is None else places
         self._sidecar = sidecar
         self._columns = columns
@@ -263,7 +260,7 @@ class _RowGroups:
             self._known[name] = self._bounds(column)
         return self._known.get(name)
 
-    def _bounds(self, column: _Column) -> Bounds:
+    def _bounds(self, column: FlatColumn) -> Bounds:
         chunks = self._sidecar.column(column.position, self._chosen)
         minimum, has_minimum = _values(chunks.minimum, column)
         maximum, has_maximum = _values(chunks.maximum, column)
@@ -284,150 +281,10 @@ def nan_free(sidecar: Sidecar, position: int, places: _Places) -> Mask:
     return free
 
 
-def _values(bound: Bound, column: _Column) -> tuple[NDArray[Any], Mask]:
+def _values(bound: Bound, column: FlatColumn) -> tuple[NDArray[Any], Mask]:
     if column.type.family is Family.NUMBER and column.physical_type == PhysicalType.BYTE_ARRAY:
         bound = bound.where(bound.exact)  # a number that lost its last bytes is another number
     return stored_values(bound.values, bound.present, column.type, column.length)
-
-
-class _GranuleBounds:
-    """The granules of some row groups, and what is known of their columns."""
-
-    def __init__(self, row_groups: _RowGroups, indexes: Sequence[GranuleIndex], columns: Mapping[str, _Column]) -> None:
-        sizes = np.array([len(index.rows) for index in indexes], np.int64)
-        self.starts = np.cumsum(sizes) - sizes
-        self._size = int(sizes.sum())
-        self._row_groups = row_groups
-        self._indexes = indexes
-        self._columns = columns
-
-    def __len__(self) -> int:
-        return self._size
-
-    def bounds_of(self, name: str) -> Bounds | None:
-        """The bounds of a column in every granule: those of its row group, and tighter ones from the keys."""
-        column = self._columns.get(name)
-        if column is None or not self._indexes:
-            return self._row_groups.bounds_of(name)
-        return Bounds.joined([self._known(at, name, column) for at in range(len(self._indexes))])
-
-    def _known(self, at: int, name: str, column: _Column) -> Bounds:
-        """What is known of the granules of one row group; it is worked out once."""
-        index = self._indexes[at]
-        known: Bounds | None = index.known.get(column)
-        if known is None:
-            inherited = self._row_groups.bounds_of(name)
-            assert inherited is not None  # noqa: S101 (the column is there)
-            owners = np.full(len(index.rows), at)
-            known = index.known[column] = tightened(inherited.take(owners), _worked_out(index, column))
-        return known
-
-
-def _worked_out(index: GranuleIndex, column: _Column) -> KeyBounds:
-    size = len(index.rows)
-    level = next((level for level, key in enumerate(index.keys) if key.column == column.position), None)
-    if level is None:
-        return KeyBounds.unknown(size, column.type)
-    key, before = index.keys[level], [key.values() for key in index.keys[:level]]
-    values, present = _first_values(key, column)
-    return key_bounds(values, present, key.nulls, tied(before, size), descending=column.descending)
-
-
-def _first_values(key: FirstKeys, column: _Column) -> tuple[NDArray[Any], Mask]:
-    present, dtype = ~key.nulls, NUMBERS.get(column.physical_type)
-    if dtype is None:
-        raw = np.empty(len(present), object)
-        raw[:] = [value or b"" for value in key.values()]
-        return stored_values(raw, present, column.type, column.length)
-    raw = np.zeros(len(present), dtype)
-    if (np.diff(key.ends, prepend=np.uint32(0)) != present * dtype.itemsize).any():
-        return stored_values(raw, np.zeros(len(present), bool), column.type)
-    raw[present] = np.frombuffer(key.data, dtype)
-    return stored_values(raw, present, column.type)
-
-
-def _column(sidecar: Sidecar, name: str, literals: Sequence[Literal]) -> _Column | None:
-    """The flat column of a name; None when there is no such, when it is nested, or when the name is not its alone."""
-    position = _position(sidecar, name)
-    if position is None:
-        return None
-    _, _, code, flags, length, _, physical_type, max_rep_level, max_def_level, _ = sidecar.descriptor(position)
-    repetition = (flags & layout.REPETITION_MASK) >> layout.REPETITION_SHIFT
-    if max_rep_level or max_def_level != repetition:
-        return None
-    column_type = _described_type(code, physical_type, sidecar.order(position))
-    if not all(map(column_type.compares, literals)):
-        column_type = _declared_type(sidecar, position) or column_type
-    if column_type.dtype == "object" and column_type.family is Family.NUMBER and _has_broken_decimals(sidecar):
-        column_type = types.OPAQUE
-    fixed_length = length if physical_type == PhysicalType.FIXED_LEN_BYTE_ARRAY else None
-    return _Column(position, physical_type, fixed_length, bool(flags & ColumnFlag.DESCENDING), column_type)
-
-
-def _position(sidecar: Sidecar, name: str) -> int | None:
-    try:
-        positions = sidecar.column_positions(name)
-    except UnicodeEncodeError:
-        return None
-    return positions[0] if len(positions) == 1 else None
-
-
-def _described_type(code: int, physical_type: int, order: Order) -> ColumnType:
-    """What a descriptor tells of the values."""
-    tag = code & TAG_MASK
-    match order:
-        case Order.FLOAT:
-            return types.FLOAT
-        case Order.BYTES:
-            return types.TEXT if tag in _TEXTS else types.BINARY
-        case Order.SIGNED_BIG_ENDIAN if tag in _DECIMALS:
-            return types.decimal(code >> _SCALE_SHIFT, wide=True)
-        case Order.UNSIGNED if physical_type == PhysicalType.BOOLEAN or tag in _INTEGERS:
-            return types.UNSIGNED
-        case Order.SIGN_UNKNOWN:
-            return types.WHOLE
-        case Order.SIGNED:
-            return _integer_type(code, tag, physical_type)
-    return types.OPAQUE
-
-
-def _integer_type(code: int, tag: int, physical_type: int) -> ColumnType:
-    if tag in _INTEGERS:
-        return types.SIGNED
-    if tag == Tag.TIMESTAMP:
-        return types.TIMESTAMPS["ns" if code & NANOSECONDS else "us"]
-    if tag == Tag.DATE:
-        return types.DATE if physical_type == PhysicalType.INT32 else types.TIMESTAMPS["ms"]
-    return types.decimal(code >> _SCALE_SHIFT) if tag in _DECIMALS else types.OPAQUE
-
-
-def _declared_type(sidecar: Sidecar, position: int) -> ColumnType | None:
-    """What the Parquet schema tells of the values where a descriptor has no word for it."""
-    schema, order = sidecar.extensions.schema, sidecar.order(position)
-    meaning = None if schema is None else schema.leaves[position].element.meaning
-    if schema is None or meaning is None:
-        return None
-    if meaning.name == "FLOAT16":
-        orders = schema.column_orders
-        return types.FLOAT if orders is None or orders[position] in _COMPARABLE_ORDERS else None
-    return None if order == Order.UNDEFINED else _meant_type(meaning, wide=order == Order.SIGNED_BIG_ENDIAN)
-
-
-def _meant_type(meaning: LogicalType, *, wide: bool) -> ColumnType | None:
-    match meaning.name:
-        case "TIMESTAMP":
-            return types.TIMESTAMPS[_UNITS[meaning.unit]] if meaning.unit in _UNITS else None
-        case "TIME":
-            return types.OPAQUE
-        case "ENUM" | "JSON":
-            return types.TEXT
-        case "DECIMAL":
-            return types.decimal(meaning.scale or 0, wide=wide)
-    return None
-
-
-def _has_broken_decimals(sidecar: Sidecar) -> bool:
-    return (sidecar.extensions.created_by or "").startswith(_BROKEN_DECIMALS)
 
 
 def _is_in_order(sidecar: Sidecar, position: int) -> bool:
@@ -457,7 +314,9 @@ def _search(sidecar: Sidecar, position: int, value: int, side: Side) -> int | No
     return found if complete else None
 
 
-def _may_hold(sidecar: Sidecar, places: _Places, column: _Column, points: tuple[Any, ...], read: Read | None) -> Mask:
+def _may_hold(
+    sidecar: Sidecar, places: _Places, column: FlatColumn, points: tuple[Any, ...], read: Read | None
+) -> Mask:
     """The row groups whose filter does not rule out all of the values."""
     from windrow.parquet.bloom import BloomFilter, hash_binary
 

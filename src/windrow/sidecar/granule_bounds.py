@@ -1,0 +1,155 @@
+"""What is known of columns in the granules of row groups: bounds of the row group, keys, and the file's page index.
+
+Keys tell of sort columns, and are in the sidecar. Of other columns the column index of the Parquet file tells, which
+has bounds for every page; it is asked for on request, since it has to be read from the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windrow.errors import Damaged
+from windrow.parquet.page_index import ColumnIndex, parse_column_index
+from windrow.parquet.schema import PhysicalType
+from windrow.pruning.bounds import Bounds, Mask
+from windrow.pruning.encoding import stored_values
+from windrow.pruning.keys import KeyBounds, key_bounds, tied, tightened
+from windrow.pruning.pruner import BoundsOf
+from windrow.pruning.types import Family
+from windrow.sidecar.columns import NUMBERS
+from windrow.sidecar.flat_columns import FlatColumn
+from windrow.sidecar.granules import FirstKeys, GranuleIndex, first_keys
+
+__all__ = ["GranuleBounds", "PageIndexes"]
+
+PageIndexes: TypeAlias = Callable[[int, int], bytes | None]
+"""The column index of a column, by row group and position of the column; None where there is none to be had."""
+
+
+class GranuleBounds:
+    """The granules of some row groups, and what is known of their columns."""
+
+    def __init__(
+        self, indexes: Mapping[int, GranuleIndex], inherited: BoundsOf, columns: Mapping[str, FlatColumn]
+    ) -> None:
+        sizes = np.array([len(index.rows) for index in indexes.values()], np.int64)
+        self._starts = np.cumsum(sizes) - sizes
+        self._size = int(sizes.sum())
+        self._indexes = indexes
+        self._inherited = inherited
+        self._columns = columns
+
+    def __len__(self) -> int:
+        return self._size
+
+    def split(self, may_match: Mask) -> dict[int, Mask]:
+        """What was found of all granules, by row group."""
+        parts = np.split(may_match, self._starts[1:]) if self._indexes else []
+        return dict(zip(self._indexes, parts, strict=True))
+
+    def are_told_by_keys(self) -> bool:
+        """Whether all columns are keys: page indexes know no more of them."""
+        columns = {column.position for column in self._columns.values()}
+        return all(columns <= {key.column for key in index.keys} for index in self._indexes.values())
+
+    def bounds_of(self, name: str) -> Bounds | None:
+        """The bounds of a column in every granule: those of its row group, and tighter ones from the keys."""
+        return self._each(name, self._by_keys)
+
+    def with_pages(self, pages: PageIndexes) -> BoundsOf:
+        """The same, and of columns that are no keys what page indexes tell."""
+
+        def bounds_of(name: str) -> Bounds | None:
+            return self._each(name, lambda *place: self._by_pages(pages, *place))
+
+        return bounds_of
+
+    def _each(self, name: str, known: Callable[[int, int, str, FlatColumn], Bounds]) -> Bounds | None:
+        column = self._columns.get(name)
+        if column is None or not self._indexes:
+            return self._inherited(name)
+        return Bounds.joined([known(at, group, name, column) for at, group in enumerate(self._indexes)])
+
+    def _by_keys(self, at: int, row_group: int, name: str, column: FlatColumn) -> Bounds:
+        """What is known of the granules of one row group; it is worked out once."""
+        index = self._indexes[row_group]
+        known: Bounds | None = index.known.get(column)
+        if known is None:
+            inherited = self._inherited(name)
+            assert inherited is not None  # noqa: S101 (the column is there)
+            owners = np.full(len(index.rows), at)
+            known = index.known[column] = tightened(inherited.take(owners), _told_by_keys(index, column))
+        return known
+
+    def _by_pages(self, pages: PageIndexes, at: int, row_group: int, name: str, column: FlatColumn) -> Bounds:
+        index, known = self._indexes[row_group], self._by_keys(at, row_group, name, column)
+        if _level(index, column) is not None or not index.page_sizes[column.position].all():
+            return known
+        place = column, "pages"
+        if place not in index.known:
+            data = pages(row_group, column.position)
+            told = None if data is None else _told_by_pages(data, index, column, known)
+            if told is None:
+                return known
+            index.known[place] = tightened(known, told)
+        tighter: Bounds = index.known[place]
+        return tighter
+
+
+def _level(index: GranuleIndex, column: FlatColumn) -> int | None:
+    """Which of the keys a column is."""
+    return next((level for level, key in enumerate(index.keys) if key.column == column.position), None)
+
+
+def _told_by_keys(index: GranuleIndex, column: FlatColumn) -> KeyBounds:
+    size, level = len(index.rows), _level(index, column)
+    if level is None:
+        return KeyBounds.unknown(size, column.type)
+    key, before = index.keys[level], [key.values() for key in index.keys[:level]]
+    values, present = _values(key, column)
+    return key_bounds(values, present, key.nulls, tied(before, size), descending=column.descending)
+
+
+def _told_by_pages(data: bytes, granules: GranuleIndex, column: FlatColumn, known: Bounds) -> KeyBounds | None:
+    """What a column index tells; None of one that is damaged, or that contradicts what is known of the pages."""
+    try:
+        index = parse_column_index(data, name="column index")
+    except Damaged:
+        return None
+    rows, nulls, counts = granules.rows, index.null_pages, index.null_counts
+    if len(nulls) != len(rows):
+        return None
+    if counts is not None and ((counts < 0) | (counts > rows) | (nulls & (counts != rows))).any():
+        return None
+    low, has_low = _page_values(index, index.min_values, column)
+    high, has_high = _page_values(index, index.max_values, column)
+    nowhere = np.zeros(len(rows), bool)
+    # Where the bounds of the row group are not to be trusted, neither are those of its pages.
+    has_minimum, has_maximum = known.usable
+    null_free = nowhere if counts is None else counts == 0
+    return KeyBounds(low, has_low & has_minimum, high, has_high & has_maximum, nulls, null_free, nowhere)
+
+
+def _page_values(index: ColumnIndex, values: list[bytes], column: FlatColumn) -> tuple[NDArray[Any], Mask]:
+    cells = [None if null else value for value, null in zip(values, index.null_pages.tolist(), strict=True)]
+    found, present = _values(first_keys(column.position, cells), column)
+    if column.type.family is Family.NUMBER and column.physical_type == PhysicalType.BYTE_ARRAY:
+        return found, np.zeros(len(present), bool)  # a number that lost its last bytes is another number
+    return found, present
+
+
+def _values(key: FirstKeys, column: FlatColumn) -> tuple[NDArray[Any], Mask]:
+    present, dtype = ~key.nulls, NUMBERS.get(column.physical_type)
+    if dtype is None:
+        raw = np.empty(len(present), object)
+        raw[:] = [value or b"" for value in key.values()]
+        return stored_values(raw, present, column.type, column.length)
+    raw = np.zeros(len(present), dtype)
+    if (np.diff(key.ends, prepend=np.uint32(0)) != present * dtype.itemsize).any():
+        return stored_values(raw, np.zeros(len(present), bool), column.type)
+    raw[present] = np.frombuffer(key.data, dtype)
+    return stored_values(raw, present, column.type)
