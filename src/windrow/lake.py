@@ -88,10 +88,18 @@ class _Tables:
 class Lake:
     """An open lake. Close it, or use it in a `with` block."""
 
-    def __init__(self, context: Context, *, threads: int | None = None, memory_limit: str | None = None) -> None:
+    def __init__(
+        self,
+        context: Context,
+        *,
+        threads: int | None = None,
+        memory_limit: str | None = None,
+        sidecars_beside: bool = False,
+    ) -> None:
         self.context = context
         self._threads = threads
         self._memory_limit = memory_limit
+        self._sidecars_beside = sidecars_beside
         self._tables = _Tables(context)
         self._engine: DuckDBEngine | None = None
         self._files: ForeignRelations | None = None
@@ -207,7 +215,8 @@ class Lake:
         if self._files is None:
             shared = self.context
             context = ScanContext(self.url, shared.store, shared.cache, shared.parsed, prune=shared.prune)
-            self._files = ForeignRelations(ForeignFiles(context, self.context.store_options))
+            found = ForeignFiles(context, self.context.store_options, beside=self._sidecars_beside)
+            self._files = ForeignRelations(found)
         return self._files(pattern)
 
     def close(self) -> None:
@@ -237,6 +246,7 @@ def connect(  # noqa: PLR0913 - each is a word that a user may say
     prune: bool = True,
     threads: int | None = None,
     memory_limit: str | None = None,
+    sidecars_beside: bool = False,
 ) -> Lake:
     """Open a lake, or make an empty one.
 
@@ -245,7 +255,8 @@ def connect(  # noqa: PLR0913 - each is a word that a user may say
     NotFound. `store_options` are those of `windrow.storage.open_store`. `cache` says how much may be kept in memory and
     on disk, or is a cache of your own for bytes; with None nothing is kept. Without `prune` queries read every row, so
     that an answer can be had that does not depend on metadata. `threads` and `memory_limit`, such as "4GB", are what
-    queries may use; rows beyond the memory are put on disk where DuckDB can.
+    queries may use; rows beyond the memory are put on disk where DuckDB can. What is learnt of local Parquet files that
+    are in no table is kept in the cache folder; with `sidecars_beside` it is put beside each file, for others to find.
     """
     settings = cache if isinstance(cache, CacheSettings) else DEFAULT_CACHE
     given: dict[str, Any] = {
@@ -259,4 +270,4 @@ def connect(  # noqa: PLR0913 - each is a word that a user may say
         given["decoded"] = Cells(settings.decoded_bytes)
     parts = {name: part for name, part in given.items() if part is not None}
     context = Context.open(str(url), metastore, store_options, create=create, prune=prune, **parts)
-    return Lake(context, threads=threads, memory_limit=memory_limit)
+    return Lake(context, threads=threads, memory_limit=memory_limit, sidecars_beside=sidecars_beside)

@@ -61,6 +61,60 @@ def test_what_is_known_of_a_file_is_kept_until_it_changes(lake, raw):
     assert ask(lake, f"select sum(a) from '{path}'") == [(15,)]
 
 
+@pytest.fixture
+def beside(tmp_path):
+    """Opens lakes that share nothing but the files that are asked about."""
+
+    def open_lake(number):
+        settings = CacheSettings(folder=tmp_path / f"cache {number}")
+        return windrow.connect(tmp_path / f"lake {number}", cache=settings, sidecars_beside=True)
+
+    return open_lake
+
+
+def test_sidecars_are_put_beside_files_when_that_is_asked_for(beside, raw, monkeypatch):
+    with beside(1) as lake:
+        assert ask(lake, f"select sum(a) from '{raw}/*.parquet'") == [(63,)]
+    assert sorted(path.name for path in raw.glob("*.pm")) == ["_0.pm", "_1.pm", "_2.pm"]
+    monkeypatch.setattr("windrow.scan.files.build_for", lambda file: pytest.fail(f"{file.uri} is described already"))
+    with beside(2) as lake:
+        assert ask(lake, f"select sum(a) from '{raw}/*.parquet'") == [(63,)]
+
+
+def test_without_that_nothing_is_put_beside_files(lake, raw):
+    ask(lake, f"select sum(a) from '{raw}/*.parquet'")
+    assert {path.suffix for path in raw.iterdir()} == {".parquet"}
+
+
+@pytest.mark.parametrize("wrong", ["of the file that was there", "damaged", "empty", "of another file"])
+def test_a_sidecar_beside_a_file_that_is_not_its_own_is_made_anew(beside, raw, wrong):
+    path, sidecar = raw / "0.parquet", raw / "_0.pm"
+    with beside(1) as lake:
+        ask(lake, f"select sum(a) from '{raw}/*.parquet'")
+    right = sidecar.read_bytes()
+    match wrong:
+        case "of the file that was there":
+            size = path.stat().st_size
+            pq.write_table(pa.table({"a": [50, 51], "b": ["x", None], "c": [1.5, 2.5]}), path)
+            assert path.stat().st_size == size
+        case "damaged":
+            sidecar.write_bytes(right[:200] + b"!" + right[201:])
+        case "empty":
+            sidecar.write_bytes(b"")
+        case "of another file":
+            sidecar.write_bytes((raw / "_1.pm").read_bytes())
+    [(expected,)] = [(sum(pq.read_table(path)["a"].to_pylist()),)]
+    with beside(2) as lake:
+        assert ask(lake, f"select sum(a) from '{path}' where a < 1000") == [(expected,)]
+    assert (sidecar.read_bytes() == right) == (wrong != "of the file that was there")
+
+
+def test_where_a_sidecar_cannot_be_put_files_are_read_as_well(beside, raw):
+    (raw / "_0.pm").mkdir()
+    with beside(1) as lake:
+        assert ask(lake, f"select sum(a) from '{raw}/0.parquet'") == [(1,)]
+
+
 def test_folders_that_are_columns_and_names_of_files_are_duckdbs_own(lake, raw):
     (raw / "day=3").mkdir()
     (raw / "0.parquet").rename(raw / "day=3" / "0.parquet")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 
 from windrow.cache import CacheKey, CacheKind
-from windrow.errors import Damaged, Incompatible, StorageError
-from windrow.model.split import SidecarLocation, SplitMetadata
+from windrow.errors import Damaged, Incompatible, NotFound, StorageError
+from windrow.model.split import SidecarLocation, SplitMetadata, sidecar_key
 from windrow.scan.context import ScanContext
 from windrow.scan.footers import FIRST_CONTACT
 from windrow.sidecar import Sidecar
@@ -44,6 +45,8 @@ class DataFile:
     sidecar: SidecarLocation | None = None
     sidecar_store: Store | None = None
     """Where the sidecar is, if not beside the file."""
+    describes_beside: bool = False
+    """Whether a sidecar that has to be made is put beside the file, for others to find."""
 
     @property
     def uri(self) -> str:
@@ -99,7 +102,8 @@ def _load(context: ScanContext, file: DataFile) -> Sidecar:
     place = file.sidecar
     if place is None:
         key = CacheKey(file.uri, -1, -1, CacheKind.SIDECAR, file.cache_identity)
-        data = build_for(file) if context.cache is None else context.cache.get(key, lambda _: build_for(file))
+        make = _beside if file.describes_beside else build_for
+        data = make(file) if context.cache is None else context.cache.get(key, lambda _: make(file))
         return Sidecar.of(data, name=file.uri, verify=False)
     return sound_sidecar(lambda: _read(context, file, place), _TailReader(file).read, file.identity.size, name=file.uri)
 
@@ -134,6 +138,21 @@ def build_for(file: DataFile) -> bytes:
     """A sidecar made from the file itself."""
     read = _TailReader(file).read
     return build_sidecar(read, file.identity.size, name=file.uri, etag=file.identity.etag)
+
+
+def _beside(file: DataFile) -> bytes:
+    """The sidecar beside a file if it describes what the file is now, and otherwise a new one, which is put there."""
+    key = sidecar_key(file.key)
+    with suppress(NotFound, StorageError, Damaged, Incompatible):
+        data = file.store.get(key)
+        found = _complete(Sidecar.of(data, name=uri_of(file.store.url, key), parquet_size=file.identity.size))
+        if found.extensions.etag == file.identity.etag:
+            return data
+    made = build_for(file)
+    # Where nothing may be written, the cache has it.
+    with suppress(StorageError):
+        file.store.put(key, made)
+    return made
 
 
 class _TailReader:

@@ -35,16 +35,21 @@ _MODIFIED = "modified "
 
 
 class ForeignFiles:
-    """Finds files and keeps what is known of them; `store_options` are those of `windrow.storage.open_store`."""
+    """Finds files and keeps what is known of them; `store_options` are those of `windrow.storage.open_store`.
+
+    With `beside` the sidecars of local files are kept beside them, where all who read them find them.
+    """
 
     def __init__(
         self,
         context: ScanContext,
         store_options: Mapping[str, str] | None = None,
         *,
+        beside: bool = False,
         open_remote: Callable[[str, Mapping[str, str] | None], Store] | None = None,
     ) -> None:
         self.context = context
+        self._beside = beside
         self._options = store_options
         self._open_remote = open_remote or _patient_store
         self._stores: dict[str, Store] = {}
@@ -70,7 +75,7 @@ class ForeignFiles:
     def _local_file(self, path: Path) -> DataFile:
         real = path.resolve()
         store = self._store(str(real.parent), lambda url, _: LocalStore(url))
-        return DataFile(store, real.name, store.head(real.name).identity)
+        return DataFile(store, real.name, store.head(real.name).identity, describes_beside=self._beside)
 
     def _remote(self, pattern: str) -> list[DataFile]:
         return [self._remote_file(store, key) for store, key in self._objects(pattern)]
