@@ -120,6 +120,9 @@ class World:
         folder = self.folder / f"{sidecars}-{caches}-{place}"
         store = CountingStore(open_store("memory://")) if place == "far" else LocalStore(folder)
         options = {"row_group_size": 150, "max_rows_per_page": 20, "write_page_index": self.draw.random() < 0.7}
+        if self.draw.random() < 0.3:
+            # Columns with many values have their pages cut elsewhere.
+            options |= {"dictionary_pagesize_limit": 60, "write_batch_size": 7}
         files = [
             put_file(store, f"{number}.parquet", parquet(table, **options), sidecar=sidecars, mutable=number % 2 == 0)
             for number, table in enumerate(self.tables)

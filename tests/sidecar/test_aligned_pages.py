@@ -1,4 +1,4 @@
-"""Granules are found in files whose pages are cut at the same rows, and only in those."""
+"""Granules are found in columns whose pages are cut at the same rows, and only in those."""
 
 from __future__ import annotations
 
@@ -56,11 +56,20 @@ def test_every_page_is_where_the_index_says() -> None:
         )
 
 
-def test_pages_cut_by_size_are_no_granules() -> None:
-    assert (
-        found(FLAT, write_page_index=True, data_page_size=2_000, use_dictionary=False, write_batch_size=50)
-        == [None] * 3
-    )
+def test_pages_that_are_cut_elsewhere_are_not_in_the_index() -> None:
+    """Numbers of eight bytes fill a page after as many rows, texts do not."""
+    for index in found(FLAT, write_page_index=True, data_page_size=2_000, use_dictionary=False, write_batch_size=50):
+        assert index is not None
+        assert index.rows[:-1].tolist() == [250] * (len(index.rows) - 1)
+        assert (index.page_sizes > 0).all(axis=1).tolist() == [True, False, True]
+
+
+def test_a_dictionary_that_is_full_ends_a_page_early() -> None:
+    rows = {"few": [n % 5 for n in range(ROWS)], "many": range(ROWS), "some": [n % 7 for n in range(ROWS)]}
+    index, *_ = found(pa.table(rows), **ALIGNED, dictionary_pagesize_limit=2_000, write_batch_size=50)
+    assert index is not None
+    assert index.rows.tolist() == [300, 300, 300, 100]
+    assert (index.page_sizes > 0).all(axis=1).tolist() == [True, False, True]
 
 
 def test_without_a_page_index_there_are_none() -> None:

@@ -1,10 +1,11 @@
-"""Finding granules in a Parquet file: row groups whose pages are cut at the same rows in all columns.
+"""Finding granules in a Parquet file: rows at which pages of most columns of a row group are cut.
 
 Where pages are is in the file's page index; files without one have no granules.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
 
@@ -26,10 +27,11 @@ _WORTH_READING = 2
 def find_granules(
     footer: ParquetFooter, read: Read, *, name: str, keys: Sequence[Sequence[FirstKeys]] | None = None
 ) -> list[GranuleIndex | None]:
-    """The granule index of every row group; `None` for one whose pages are not aligned.
+    """The granule index of every row group; `None` for one without a page index.
 
-    `keys` are the first values of the sort columns in every granule, by row group. Pages of nested columns may be cut
-    elsewhere; such a column has no pages in the index, and can only be read by whole chunks.
+    `keys` are the first values of the sort columns in every granule, by row group. A column whose pages are cut at
+    other rows has no pages in the index, and can only be read by whole chunks: nested ones often, and those of which a
+    dictionary became full.
     """
     return [
         _granules(footer, group, indexes, read, name, () if keys is None else tuple(keys[group]))
@@ -45,11 +47,12 @@ def _granules(
     name: str,
     keys: tuple[FirstKeys, ...],
 ) -> GranuleIndex | None:
-    flat = [index for leaf, index in zip(footer.leaves, indexes, strict=False) if leaf.max_repetition == 0]
+    flat = [index.first_rows for leaf, index in zip(footer.leaves, indexes, strict=False) if leaf.max_repetition == 0]
     if not flat:
         return None
-    first_rows, count = flat[0].first_rows, int(footer.row_group_rows[group])
-    if not all(np.array_equal(index.first_rows, first_rows) for index in flat) or (first_rows > count).any():
+    (common, _), *_ = Counter(rows.tobytes() for rows in flat).most_common(1)
+    first_rows, count = np.frombuffer(common, np.int64), int(footer.row_group_rows[group])
+    if (first_rows > count).any():
         return None
     aligned = [column for column, index in enumerate(indexes) if np.array_equal(index.first_rows, first_rows)]
     offsets, sizes = np.zeros((2, len(indexes), len(first_rows)), np.int64)
