@@ -49,8 +49,8 @@ class Pages:
 
     def __init__(self, column: pa.Array, **options: Any) -> None:
         file = io.BytesIO()
-        layout = {"row_group_size": ROWS, "max_rows_per_page": PAGE, "write_page_index": True}
-        pq.write_table(pa.table({"a": column}), file, **layout, **options)
+        layout = {"row_group_size": ROWS, "max_rows_per_page": PAGE, "write_page_index": True, **options}
+        pq.write_table(pa.table({"a": column}), file, **layout)
         self.data = file.getvalue()
         footer = read_footer(self.data, name="test")
         granules = find_granules(footer, lambda at, size: self.data[at : at + size], name="test")
@@ -158,3 +158,38 @@ def test_pages_of_a_row_group_without_bounds_prove_nothing() -> None:
     pages = Pages(pa.array(range(ROWS)), write_statistics=False)
     true = Pages(pa.array(range(ROWS)))
     assert all(pages.kept(Comparison("a", Op.EQUAL, 25), true.index))
+
+
+class TestHowMuchIsRead:
+    """Indexes are read where they may pay."""
+
+    def groups(self, values: list[int], rows: int) -> tuple[Sidecar, Callable[[int, int], bytes | None], list[int]]:
+        """A file with many row groups, its page indexes, and the row groups whose index was read."""
+        pages = Pages(pa.array(values), row_group_size=rows)
+        read: list[int] = []
+
+        def index(row_group: int, column: int) -> bytes | None:
+            read.append(row_group)
+            return pages.index(row_group, column)
+
+        return pages.sidecar, index, read
+
+    def left(self, sidecar: Sidecar, index: Callable[[int, int], bytes | None], predicate: Predicate) -> int:
+        pruner = SidecarPruner(predicate)
+        found = pruner.prune_granules(sidecar, np.ones(sidecar.row_group_count, bool))
+        return sum(int(each.kept.sum()) for each in pruner.prune_pages(sidecar, found, index) if each.kept is not None)
+
+    def test_few_granules_are_not_worth_an_index(self) -> None:
+        sidecar, index, read = self.groups([*range(700)], rows=70)
+        assert self.left(sidecar, index, Comparison("a", Op.LESS, 5)) == 7
+        assert read == []
+
+    def test_after_some_indexes_that_help_all_are_read(self) -> None:
+        sidecar, index, read = self.groups([*range(80)] * 50, rows=80)
+        assert self.left(sidecar, index, Comparison("a", Op.LESS, 5)) == 50
+        assert read == [*range(50)]
+
+    def test_after_some_indexes_that_do_not_help_no_more_are_read(self) -> None:
+        sidecar, index, read = self.groups([0, 1, 2, 3, 4, 5, 6, 7, 8, 9] * 400, rows=80)
+        assert self.left(sidecar, index, Comparison("a", Op.LESS, 5)) == 400
+        assert read == [*range(32)]

@@ -68,12 +68,13 @@ class _AbsentError(Exception):
 
 
 def _extent(records: NDArray[np.void], size: int) -> ByteRange | None:
-    """The bytes from the first column index of some chunks to the last; None where one of them has none in the file."""
-    offsets = records["column_index_offset"].astype(np.int64)
-    ends = offsets + records["column_index_length"]
-    if not offsets.size or (offsets <= 0).any() or (ends <= offsets).any() or (ends > size).any():
+    """The bytes from the first column index of some chunks to the last; None where none of them has one."""
+    offsets, lengths = records["column_index_offset"].astype(np.int64), records["column_index_length"]
+    there = (offsets > 0) & (lengths > 0)
+    starts, ends = offsets[there], (offsets + lengths)[there]
+    if not starts.size or ends.max() > size:
         return None
-    start = int(offsets.min())
+    start = int(starts.min())
     return ByteRange(start, int(ends.max()) - start)
 
 

@@ -39,6 +39,9 @@ Read: TypeAlias = Callable[[int, int], bytes]
 _Places: TypeAlias = NDArray[np.int64]
 """Positions of row groups."""
 _FILTER_BLOCK = 32
+_WORTH_AN_INDEX = 8
+"""Granules of a row group; fewer are as soon read as found out about."""
+_FIRST_INDEXES = 32
 _FLAGS_WORD = layout.PAGES.fields["flags"][1] // layout.WORD  # type: ignore[index]
 
 
@@ -205,15 +208,21 @@ class _Inquiry:
         return [Granules(place, masks.get(place)) for place in places]
 
     def by_pages(self, found: Sequence[Granules], pages: PageIndexes) -> list[Granules]:
-        """What page indexes leave of granules that were kept."""
+        """What page indexes leave of granules that were kept, where these are many enough for an index to pay.
+
+        If the indexes of the first row groups leave out nothing, those of the others are not read.
+        """
         left = {each.row_group: each.kept for each in found if each.kept is not None}
-        granules = self._granules([*left])
-        if granules.are_told_by_keys():
-            return list(found)
-        masks = granules.split(self._pruner.judge(len(granules), granules.with_pages(pages)).may_match)
-        return [
-            each if each.kept is None else Granules(each.row_group, each.kept & masks[each.row_group]) for each in found
-        ]
+        worth = [place for place, kept in left.items() if kept.sum() >= _WORTH_AN_INDEX]
+        for some in (worth[:_FIRST_INDEXES], worth[_FIRST_INDEXES:]):
+            granules = self._granules(some)
+            if not some or granules.are_told_by_keys():
+                break
+            told = granules.split(self._pruner.judge(len(granules), granules.with_pages(pages)).may_match)
+            if all((told[place] | ~left[place]).all() for place in some):
+                break
+            left |= {place: left[place] & told[place] for place in some}
+        return [each._replace(kept=left.get(each.row_group)) for each in found]
 
     def _granules(self, places: Sequence[int]) -> GranuleBounds:
         """The granules of the row groups that have some."""
