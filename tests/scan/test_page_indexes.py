@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.scan.conftest import parquet, put_file
 
@@ -14,7 +15,9 @@ from windrow.parquet.footer import read_footer
 from windrow.scan.context import ReadContext, ScanContext
 from windrow.scan.files import weight_of
 from windrow.scan.foreign import ForeignFiles
+from windrow.scan.handles import Handle
 from windrow.scan.plan import plan_files
+from windrow.scan.reading import VirtualReader
 from windrow.scan.where import parse_where
 from windrow.storage import LocalStore, open_store
 
@@ -67,6 +70,19 @@ def test_columns_whose_pages_are_cut_elsewhere_keep_the_row_group_whole(tmp_path
     data = parquet(table, **{**LAYOUT, "data_page_size": 700})
     file = put_file(LocalStore(tmp_path), "a.parquet", data)
     assert planned(file, "key = 5", columns=None).rows == ROWS
+
+
+def test_a_file_without_the_columns_is_counted_by_one_whose_pages_are_cut_elsewhere(tmp_path):
+    many = pa.table({"many": [n * 7919 % 100_003 for n in range(ROWS)], "few": [n % 5 for n in range(ROWS)]})
+    many = many.append_column("some", many["few"])
+    layout = {"dictionary_pagesize_limit": 100, "write_batch_size": 30, "use_dictionary": True}
+    file = put_file(LocalStore(tmp_path), "a.parquet", parquet(many, **{**LAYOUT, **layout}))
+    context = ScanContext("lake", file.store, threads=4)
+    [virtual] = plan_files(context, [file], columns=("absent",)).virtual
+    with VirtualReader(virtual, ReadContext("lake", file.store)) as reader:
+        assert pq.read_table(Handle(reader)).num_rows == ROWS
+    [cut] = plan_files(context, [file], columns=("few", "some")).virtual
+    assert len(cut.chunks) > 2, "columns whose pages are cut alike can be read by several threads"
 
 
 def test_what_was_read_of_an_index_is_not_read_again(file, monkeypatch):

@@ -266,7 +266,8 @@ def _can_be_cut(sidecar: Sidecar, unit: int, columns: Sequence[str] | None) -> b
         return False
     leaves = schema_of(sidecar).leaves
     wanted = [leaf.index for leaf in leaves if columns is None or leaf.path[0] in columns]
-    return bool((granules.page_sizes[wanted] > 0).all())
+    # Of a file that has none of the columns another one is read, whichever it is, for its number of rows.
+    return bool(wanted) and bool((granules.page_sizes[wanted] > 0).all())
 
 
 def _spread(part: Part, columns: Sequence[str] | None, wanted: int) -> Part:
