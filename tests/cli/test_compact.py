@@ -123,3 +123,30 @@ def test_watching_compacts_until_it_is_interrupted(call, many, here):
         watch.kill()
     assert watch.returncode == 0
     assert "watched metrics: 1 runs" in out
+
+
+WRITES = """
+import types
+import click
+from windrow.cli.compact import _stopping
+from windrow.cli.output import TextOutput
+
+with _stopping(types.SimpleNamespace(output=TextOutput())) as cancelled:
+    while not cancelled.is_set():
+        click.echo("a line")
+"""
+
+
+def test_ctrl_c_may_come_in_the_middle_of_a_line():
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITES], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=buffered
+    ) as writer:
+        assert writer.stdout.readline() == "a line\n"
+        # Nobody reads on, so soon the writer waits inside of a write.
+        time.sleep(1)
+        writer.send_signal(signal.SIGINT)
+        time.sleep(0.2)
+        out, err = writer.communicate(timeout=60)
+    assert (writer.returncode, err) == (0, "")
+    assert out.count("finishing the merges that run") == 1

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -174,18 +175,30 @@ def _stopping(invocation: Invocation) -> Iterator[threading.Event]:
     if threading.current_thread() is not threading.main_thread():
         yield cancelled
         return
+    # Ctrl-C may come while this thread writes a line or waits for the event: what follows is done by another one.
+    pressed: SimpleQueue[bool] = SimpleQueue()
+    times: list[int] = []
 
-    def stop(_: int, __: Any) -> None:
-        if cancelled.is_set():
+    def stop(number: int, _: Any) -> None:
+        if times:
             raise KeyboardInterrupt
-        cancelled.set()
-        invocation.output.tell("finishing the merges that run; Ctrl-C again ends at once")
+        times.append(number)
+        pressed.put(True)
 
+    def finish() -> None:
+        if pressed.get():
+            cancelled.set()
+            invocation.output.tell("finishing the merges that run; Ctrl-C again ends at once")
+
+    listener = threading.Thread(target=finish, name="windrow-ctrl-c", daemon=True)
+    listener.start()
     before = signal.signal(signal.SIGINT, stop)
     try:
         yield cancelled
     finally:
         signal.signal(signal.SIGINT, before)
+        pressed.put(False)
+        listener.join()
 
 
 def _wants_spark(runner: str, size: int) -> bool:
