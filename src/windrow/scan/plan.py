@@ -37,6 +37,8 @@ from windrow.storage import ByteRange, LocalStore
 __all__ = ["NOTHING", "ScanPlan", "plan_files", "plan_kept"]
 
 _FEW_GRANULES = 8
+_MOST_CUTS = 64
+"""Sets of columns of which it is known where they can be cut."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,21 +224,21 @@ def _part(
     steps: list[Step],
 ) -> Part:
     """What is left of each row group: all of it, or runs of granules."""
-    whole = np.flatnonzero(kept if pruner is None else kept & ~unit.cut)
+    cut = np.zeros(len(kept), bool) if pruner is None else _cuttable(unit, kept & unit.cut, columns)
+    whole = np.flatnonzero(kept & ~cut)
     found = zip(unit.files[whole].tolist(), whole.tolist(), unit.groups[whole].tolist(), strict=True)
     pieces = [Piece(*place) for place in found]
-    cut = kept & unit.cut
     if pruner is None or not cut.any():
         return Part(unit.sidecar, pieces)
     by_keys = _with_rows(pruner.prune_granules(unit.sidecar, cut))
     by_pages = _with_rows(pruner.prune_pages(unit.sidecar, by_keys, pages))
-    asked = int(unit.sidecar.extensions.granule_counts[cut].sum())
-    steps.append(Step("granule keys", "granules", asked, _count(by_keys)))
-    steps.append(Step("page index", "granules", _count(by_keys), _count(by_pages)))
+    counts = unit.sidecar.extensions.granule_counts
+    steps.append(Step("granule keys", "granules", int(counts[cut].sum()), _count(by_keys, counts)))
+    steps.append(Step("page index", "granules", _count(by_keys, counts), _count(by_pages, counts)))
     for granules in by_pages:
         at, mask = granules.row_group, granules.kept
         piece = Piece(int(unit.files[at]), at, int(unit.groups[at]))
-        if mask is None or mask.all() or not _can_be_cut(unit.sidecar, at, columns):
+        if mask is None or mask.all():
             pieces.append(piece)
         else:
             pieces += [Piece(piece.file, at, piece.group, first, stop) for first, stop in _apart(granules.ranges)]
@@ -248,8 +250,10 @@ def _with_rows(found: Sequence[Granules]) -> list[Granules]:
     return [each for each in found if each.kept is None or each.kept.any()]
 
 
-def _count(found: Sequence[Granules]) -> int:
-    return sum(int(each.kept.sum()) for each in found if each.kept is not None)
+def _count(found: Sequence[Granules], counts: NDArray[np.int64]) -> int:
+    """How many granules are left; all of a row group that stays whole."""
+    whole = int(counts[[place for place, kept in found if kept is None]].sum())
+    return whole + sum(int(kept.sum()) for _, kept in found if kept is not None)
 
 
 def _apart(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -257,6 +261,18 @@ def _apart(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     if sum(stop - first for first, stop in ranges) > _FEW_GRANULES:
         return list(ranges)
     return [(at, at + 1) for first, stop in ranges for at in range(first, stop)]
+
+
+def _cuttable(unit: Unit, cut: NDArray[np.bool_], columns: Sequence[str] | None) -> NDArray[np.bool_]:
+    """Of some row groups those that the columns can be cut in; what was found is known when it is asked again."""
+    key = None if columns is None else tuple(columns)
+    if key not in unit.known_cuts and len(unit.known_cuts) >= _MOST_CUTS:
+        unit.known_cuts.clear()
+    known = unit.known_cuts.setdefault(key, np.full(len(cut), -1, np.int8))
+    for at in np.flatnonzero(cut & (known < 0)).tolist():
+        known[at] = _can_be_cut(unit.sidecar, at, columns)
+    cuttable: NDArray[np.bool_] = cut & (known == 1)
+    return cuttable
 
 
 def _can_be_cut(sidecar: Sidecar, unit: int, columns: Sequence[str] | None) -> bool:

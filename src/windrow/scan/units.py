@@ -30,6 +30,8 @@ class Unit:
     """Which of these every row group belongs to."""
     known_filters: dict[frozenset[str], bool] = field(default_factory=dict)
     """Whether columns have bloom filters, as far as that was asked."""
+    known_cuts: dict[tuple[str, ...] | None, NDArray[np.int8]] = field(default_factory=dict)
+    """Whether pages of columns can be taken out of row groups: 1 or 0, and -1 where that was not asked."""
 
     @cached_property
     def filled(self) -> NDArray[np.bool_]:

@@ -27,6 +27,7 @@ from windrow.sidecar import layout
 from windrow.sidecar.columns import NUMBERS, Bound
 from windrow.sidecar.flat_columns import FlatColumn, flat_column
 from windrow.sidecar.granule_bounds import GranuleBounds, PageIndexes
+from windrow.sidecar.granules import GranuleIndex
 from windrow.sidecar.layout import ColumnFlag, PageFlag, Side, SnapshotCode
 from windrow.sidecar.reader import Sidecar
 from windrow.sidecar.types import DESIGNATED, DESIGNATED_DESCENDING, TAG_MASK, Tag
@@ -41,7 +42,7 @@ _Places: TypeAlias = NDArray[np.int64]
 _FILTER_BLOCK = 32
 _WORTH_AN_INDEX = 8
 """Granules of a row group; fewer are as soon read as found out about."""
-_FIRST_INDEXES = 32
+_FIRST_INDEXES = 8
 _FLAGS_WORD = layout.PAGES.fields["flags"][1] // layout.WORD  # type: ignore[index]
 
 
@@ -50,7 +51,7 @@ class Granules(NamedTuple):
 
     row_group: int
     kept: Mask | None
-    """Granules that can hold a matching row; None where the sidecar knows no granules and the row group stays whole."""
+    """Granules that can hold a matching row; None where nothing is known of them, and the row group stays whole."""
 
     @property
     def ranges(self) -> list[tuple[int, int]]:
@@ -203,7 +204,7 @@ class _Inquiry:
     def by_keys(self, kept: Mask) -> list[Granules]:
         """What the keys of granules leave of the row groups that were kept."""
         places = np.flatnonzero(kept).tolist()
-        granules = self._granules(places)
+        granules = self._granules({place: index for place, index in self._indexes(places).items() if index.keys})
         masks = granules.split(self._pruner.judge(len(granules), granules.bounds_of).may_match)
         return [Granules(place, masks.get(place)) for place in places]
 
@@ -212,22 +213,28 @@ class _Inquiry:
 
         If the indexes of the first row groups leave out nothing, those of the others are not read.
         """
-        left = {each.row_group: each.kept for each in found if each.kept is not None}
-        worth = [place for place, kept in left.items() if kept.sum() >= _WORTH_AN_INDEX]
+        left, counts = dict(found), self._sidecar.extensions.granule_counts.tolist()
+        worth = [at for at, kept in found if (counts[at] if kept is None else kept.sum()) >= _WORTH_AN_INDEX]
         for some in (worth[:_FIRST_INDEXES], worth[_FIRST_INDEXES:]):
-            granules = self._granules(some)
+            granules = self._granules(self._indexes(some))
             if not some or granules.are_told_by_keys():
                 break
             told = granules.split(self._pruner.judge(len(granules), granules.with_pages(pages)).may_match)
-            if all((told[place] | ~left[place]).all() for place in some):
+            before = {
+                place: np.ones(len(mask), bool) if (kept := left[place]) is None else kept
+                for place, mask in told.items()
+            }
+            if all((mask | ~before[place]).all() for place, mask in told.items()):
                 break
-            left |= {place: left[place] & told[place] for place in some}
-        return [each._replace(kept=left.get(each.row_group)) for each in found]
+            left |= {place: mask & before[place] for place, mask in told.items()}
+        return [Granules(place, left[place]) for place, _ in found]
 
-    def _granules(self, places: Sequence[int]) -> GranuleBounds:
-        """The granules of the row groups that have some."""
+    def _indexes(self, places: Sequence[int]) -> dict[int, GranuleIndex]:
+        """The granule indexes of the row groups that have one."""
         found = {place: self._sidecar.extensions.granules(place) for place in places}
-        indexes = {place: index for place, index in found.items() if index is not None}
+        return {place: index for place, index in found.items() if index is not None}
+
+    def _granules(self, indexes: Mapping[int, GranuleIndex]) -> GranuleBounds:
         row_groups = _RowGroups(self._sidecar, self._columns, np.array([*indexes], np.int64))
         return GranuleBounds(indexes, row_groups.bounds_of, self._columns)
 
