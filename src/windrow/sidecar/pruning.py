@@ -213,7 +213,7 @@ class _Inquiry:
 
         If the indexes of the first row groups leave out nothing, those of the others are not read.
         """
-        left, counts = dict(found), self._sidecar.extensions.granule_counts.tolist()
+        left, counts = dict(found), self._sidecar.extensions.granule_counts
         worth = [at for at, kept in found if (counts[at] if kept is None else kept.sum()) >= _WORTH_AN_INDEX]
         for some in (worth[:_FIRST_INDEXES], worth[_FIRST_INDEXES:]):
             granules = self._granules(self._indexes(some))
