@@ -63,6 +63,11 @@ class DataFile:
         """What stands for the content in keys of caches; None where the address alone does."""
         return str(self.identity) if self.is_mutable else None
 
+    def read(self, offset: int, length: int) -> bytes:
+        """Bytes of this very file: `Replaced` if another one is there."""
+        [data] = self.store.get_ranges(self.key, [ByteRange(offset, length)], expect=self.identity)
+        return data
+
 
 def split_file(context: ScanContext, split: SplitMetadata, stores: dict[str, Store]) -> DataFile:
     """The file of a split; `stores` keeps those that hold registered files, which are outside of the lake."""
@@ -166,12 +171,7 @@ class _TailReader:
     def read(self, offset: int, length: int) -> bytes:
         """Bytes of the file."""
         if offset < self._start:
-            return self._fetch(offset, length)
+            return self._file.read(offset, length)
         if not self._tail:
-            self._tail = self._fetch(self._start, self._file.identity.size - self._start)
+            self._tail = self._file.read(self._start, self._file.identity.size - self._start)
         return self._tail[offset - self._start : offset - self._start + length]
-
-    def _fetch(self, offset: int, length: int) -> bytes:
-        file = self._file
-        [data] = file.store.get_ranges(file.key, [ByteRange(offset, length)], expect=file.identity)
-        return data

@@ -32,7 +32,7 @@ def page_indexes(cache: Cache[bytes] | None, files: Sequence[DataFile], unit: Un
         if wanted is None:
             return None
         if isinstance(file.store, LocalStore):
-            return file.store.get_ranges(file.key, [wanted], expect=file.identity)[0]
+            return file.read(wanted.start, wanted.length)
         return None if cache is None else _kept(cache, file, unit.singles[int(unit.owners[row_group])], wanted)
 
     return find

@@ -31,8 +31,8 @@ from windrow.scan.virtual import Part, Piece, VirtualFile, lay_out
 from windrow.scan.zones import Zones
 from windrow.sidecar import Sidecar
 from windrow.sidecar.granule_bounds import PageIndexes
-from windrow.sidecar.pruning import Granules, Read, SidecarPruner, Step
-from windrow.storage import ByteRange, LocalStore
+from windrow.sidecar.pruning import Granules, SidecarPruner, Step
+from windrow.storage import LocalStore
 
 __all__ = ["NOTHING", "ScanPlan", "plan_files", "plan_kept"]
 
@@ -183,7 +183,7 @@ def _row_groups(
     for owner in np.unique(unit.owners[kept]).tolist() if _has_filters(unit, pruner, files) else ():
         mine = slice(*np.searchsorted(unit.owners, [owner, owner + 1]).tolist())
         file = files[int(unit.files[mine.start])]
-        kept[mine] &= pruner.prune(unit.singles[owner], _reader(file))
+        kept[mine] &= pruner.prune(unit.singles[owner], file.read)
     steps.append(Step("bloom filters", "row groups", asked, int(kept.sum())))
     return kept
 
@@ -206,13 +206,6 @@ def _looks_for_filters(unit: Unit, pruner: SidecarPruner, files: Sequence[DataFi
     positions = [at for name in pruner.point_columns for at in unit.sidecar.column_positions(name)]
     records = [unit.sidecar.extensions.pages(position) for position in positions]
     return any(found is not None and bool((found[0]["bloom_offset"] > 0).any()) for found in records)
-
-
-def _reader(file: DataFile) -> Read:
-    def read(offset: int, length: int) -> bytes:
-        return file.store.get_ranges(file.key, [ByteRange(offset, length)], expect=file.identity)[0]
-
-    return read
 
 
 def _part(

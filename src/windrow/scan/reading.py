@@ -246,7 +246,7 @@ class _Remote:
         key = CacheKey(file.uri, unit.start, unit.length, CacheKind.DATA_RANGE, file.cache_identity)
 
         def fetch(_: CacheKey) -> bytes:
-            [data] = file.store.get_ranges(file.key, [ByteRange(unit.start, unit.length)], expect=file.identity)
+            data = file.read(unit.start, unit.length)
             self.seen.add(unit.file)
             self.fetched.append(unit.length)
             return data
