@@ -16,6 +16,7 @@ from windrow.compaction.result import Outcome
 from windrow.compaction.task import Job
 from windrow.errors import MetastoreError
 from windrow.metastore import CommitKind, CommitState, RunState, SqlMetastore
+from windrow.model.split import sidecar_key
 from windrow.model.window import Window
 from windrow.runners.leases import Leases
 from windrow.testing import Fault, FaultKind, FaultyStore
@@ -137,6 +138,22 @@ class TestPoisonedInputs:
         split, other = self.poison(lake, table), self.poison(lake, table, 2)
         (tmp_path / "lake" / split.key).write_bytes((tmp_path / "lake" / other.key).read_bytes())
         self.check(lake, table, split, split.key)
+
+    def test_a_sidecar_that_describes_another_file(self, lake, tmp_path):
+        table = lake.table("metrics")
+        split, other = self.poison(lake, table), self.poison(lake, table, 2)
+        folder = tmp_path / "lake"
+        data = (folder / sidecar_key(other.key)).read_bytes()
+        length = (folder / sidecar_key(split.key)).stat().st_size
+        (folder / sidecar_key(split.key)).write_bytes(data.ljust(length, b"\0"))
+        self.check(lake, table, split, f"its sidecar {sidecar_key(split.key)} describes another file")
+
+    def test_a_sidecar_that_was_cut_short(self, lake, tmp_path):
+        table = lake.table("metrics")
+        split = self.poison(lake, table)
+        path = tmp_path / "lake" / sidecar_key(split.key)
+        path.write_bytes(path.read_bytes()[:-100])
+        self.check(lake, table, split, sidecar_key(split.key))
 
     def test_a_repaired_split_is_pardoned(self, lake, tmp_path):
         table = lake.table("metrics")

@@ -65,6 +65,8 @@ class PlannedMerge:
                 row_count=each.row_count,
                 created_at=each.created_at,
                 commit_id="",
+                etag=each.etag,
+                sidecar=each.sidecar,
                 generation=each.generation,
             )
             for each in self.inputs

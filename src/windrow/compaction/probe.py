@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from windrow.errors import Damaged, Incompatible, InvalidInput, InvariantViolation, NotFound, WindrowError
-from windrow.merging.inputs import open_inputs
+from windrow.merging.splits import open_splits
 from windrow.model.invariants import require
 from windrow.model.sort_schema import SortSchema
-from windrow.model.split import KEY_VALUE_PREFIX, SplitMetadata
+from windrow.model.split import SplitMetadata
 from windrow.storage import Store
 
 __all__ = ["culprits", "may_be_poisoned"]
@@ -38,15 +38,7 @@ def culprits(store: Store, splits: Sequence[SplitMetadata]) -> dict[str, str]:
 
 def _read(store: Store, split: SplitMetadata) -> None:
     """Read all of a split by pyarrow, and compare it with what is known of it."""
-    (source,) = open_inputs(store, [split.key])
-    said = source.footer.key_value.get(KEY_VALUE_PREFIX + "split_id")
-    found = (source.size, source.rows, said)
-    expected = (split.size_bytes, split.row_count, split.split_id)
-    if found != expected:
-        raise Damaged(
-            f"{split.key}: expected {expected[0]} bytes, {expected[1]} rows and the id {expected[2]}, found {found[0]} "
-            f"bytes, {found[1]} rows and the id {found[2]}; restore the file or take it out of the table"
-        )
+    (source,) = open_splits(store, [split])
     schema = SortSchema.parse(split.scope.sort_schema)
     try:
         rows = source.reader().read(use_threads=False)

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from windrow.errors import Damaged, InvalidInput, NotFound
+from windrow.errors import Damaged, InvalidInput, NotFound, StorageError
 from windrow.merging.heap import keep_freed_memory
 from windrow.merging.inputs import TOLD, Input, by_requests, open_inputs
 from windrow.merging.merge import DEFAULT_OPTIONS, Merge, MergeOptions
@@ -32,7 +32,7 @@ from windrow.splits.writer import SplitName
 from windrow.splits.zone_maps import column_zone
 from windrow.storage import ByteRange, LocalStore, Store
 
-__all__ = ["merge_splits"]
+__all__ = ["merge_splits", "open_splits"]
 
 LONG_ETAG = 16
 
@@ -72,7 +72,7 @@ def merge_splits(  # noqa: PLR0913 - what few callers need is given by name
     schema = SortSchema.parse(place.scope.sort_schema)
     options = replace(options, bloom_filters=settings.bloom_filters)
     keep_freed_memory()
-    inputs = _open(store, splits, options.threads)
+    inputs = open_splits(store, splits, options.threads)
     merge = Merge.of(inputs, schema, options, timestamp=settings.timestamp, field_ids=field_ids)
     try:
         outputs = merge.run()
@@ -85,8 +85,8 @@ def merge_splits(  # noqa: PLR0913 - what few callers need is given by name
         merge.close()
 
 
-def _open(store: Store, splits: Sequence[SplitMetadata], threads: int) -> list[Input]:
-    """The files of splits, each of which is what the metadata and its sidecar say."""
+def open_splits(store: Store, splits: Sequence[SplitMetadata], threads: int = 1) -> list[Input]:
+    """Open the files of splits; `Damaged` unless each is what the metadata and its sidecar describe."""
     pool = ThreadPoolExecutor(threads) if threads > 1 else nullcontext()
     with pool as executor:
         inputs = open_inputs(store, [split.key for split in splits], executor)
@@ -109,12 +109,17 @@ def _read_at_once(store: Store, splits: Sequence[SplitMetadata]) -> Sequence[byt
 
 def _stored_sidecar(store: Store, split: SplitMetadata) -> bytes | None:
     """The sidecar of a split, if it has one and that is there; it can be built again."""
-    if split.sidecar is None:
+    at = split.sidecar
+    if at is None:
         return None
     try:
-        (data,) = store.get_ranges(split.sidecar.key, [ByteRange(split.sidecar.offset, split.sidecar.length)])
+        (data,) = store.get_ranges(at.key, [ByteRange(at.offset, at.length)])
     except NotFound:
         return None
+    except StorageError as error:
+        if store.head(at.key).size >= at.offset + at.length:
+            raise
+        raise Damaged(f"{split.key}: its sidecar {at.key} was cut short; build the sidecar again") from error
     return bytes(data)
 
 
@@ -158,12 +163,18 @@ def _check_input(split: SplitMetadata, source: Input) -> None:
 
 
 def _check_sidecar(split: SplitMetadata, source: Input, sidecar: bytes | None) -> None:
-    """Refuse a split whose sidecar describes another file: one of them is not what was published."""
+    """Refuse a split whose sidecar describes another file: one of them is not what was published.
+
+    A lake that was copied has files with other etags than those that were published; the published ones count too.
+    """
     if split.sidecar is None or sidecar is None:
         return
+    etags = dict.fromkeys((source.etag, split.etag if split.etag is not None else source.etag))
     # a long etag names one version of one object: that it is written there tells enough without parsing anything
-    named = source.etag is not None and len(source.etag) >= LONG_ETAG and source.etag.encode() in sidecar
-    if not named and not Sidecar.of(sidecar, name=split.sidecar.key, verify=False).describes(source.size, source.etag):
+    if any(etag is not None and len(etag) >= LONG_ETAG and etag.encode() in sidecar for etag in etags):
+        return
+    described = Sidecar.of(sidecar, name=split.sidecar.key, verify=False)
+    if not any(described.describes(source.size, etag) for etag in etags):
         raise Damaged(
             f"{split.key}: its sidecar {split.sidecar.key} describes another file; "
             "take the split out of the table, or build the sidecar again if the file is the right one"

@@ -34,7 +34,18 @@ from windrow.model.window import Window
 __all__ = ["CompactionRecords"]
 
 _PAGE = 5000
-_FIELDS = ("split_id", "data_key", "size_bytes", "row_count", "generation", "created_at")
+_FIELDS = (
+    "split_id",
+    "data_key",
+    "size_bytes",
+    "row_count",
+    "generation",
+    "created_at",
+    "etag",
+    "sidecar_key",
+    "sidecar_offset",
+    "sidecar_length",
+)
 
 
 class CompactionRecords(Catalog):

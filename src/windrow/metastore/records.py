@@ -201,6 +201,17 @@ class Candidate(NamedTuple):
     row_count: int
     generation: int
     created_at: int
+    etag: str | None = None
+    sidecar_key: str | None = None
+    sidecar_offset: int = 0
+    sidecar_length: int = 0
+
+    @property
+    def sidecar(self) -> SidecarLocation | None:
+        """Where its sidecar lies."""
+        if self.sidecar_key is None:
+            return None
+        return SidecarLocation(self.sidecar_key, self.sidecar_offset, self.sidecar_length)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import pytest
 
 from windrow.errors import AlreadyExists, InvalidInput, NotFound
 from windrow.metastore import Candidate, CommitKind, GroupSummary, Metastore, RunRecord, RunState
+from windrow.model.split import SidecarLocation
 from windrow.model.window import Window
 from windrow.testing.metastore_cases.samples import (
     MINUTES_15,
@@ -105,9 +106,13 @@ class CompactionCases:
 
     def test_a_candidate_is_what_a_merge_needs(self, metastore: Metastore) -> None:
         a_table(metastore)
-        split = a_split("a", "c1", generation=3, replaces=("x", "y"))
+        place = SidecarLocation("metrics/_a.pm", 8, 100)
+        split = a_split("a", "c1", generation=3, replaces=("x", "y"), etag="e", sidecar=place)
         add(metastore, "c1", split)
-        expected = Candidate("a", split.key, split.size_bytes, split.row_count, 3, split.created_at)
+        expected = Candidate(
+            "a", split.key, split.size_bytes, split.row_count, 3, split.created_at, "e", place.key, 8, 100
+        )
+        assert expected.sidecar == place
         assert list(metastore.candidates(TABLE, _FIRST)) == [(scope(), [expected])]
 
     def test_a_page_of_candidates_holds_something(self, metastore: Metastore) -> None:
