@@ -19,6 +19,7 @@ def test_the_package_offers_these_names_and_no_others():
 def test_the_errors_are_these():
     assert sorted(windrow.errors.__all__) == [
         "AlreadyExists",
+        "Closed",
         "CommitUnknown",
         "ConfigError",
         "Conflict",

@@ -11,6 +11,7 @@ One class per different reaction of the caller; the message is for people and is
     ├── Conflict                                         another commit won; plan again and retry
     ├── LeaseExpired                                     the commit was open for too long; start a new one
     ├── SnapshotExpired                                  the version is no longer readable; read a newer one
+    ├── Closed                                           the lake, or a stream of it, was closed; open it again
     ├── CommitUnknown                                    the answer was lost; read back by commit id
     ├── StorageError              (also OSError)         the store failed; `retryable` says if waiting helps
     │   └── Replaced                                     an object is not the one that was planned with; plan again
@@ -29,6 +30,7 @@ from enum import StrEnum
 
 __all__ = [
     "AlreadyExists",
+    "Closed",
     "CommitUnknown",
     "ConfigError",
     "Conflict",
@@ -113,6 +115,10 @@ class LeaseExpired(WindrowError):
 
 class SnapshotExpired(WindrowError):
     """A version that is no longer kept, or a pin that ran out."""
+
+
+class Closed(WindrowError):
+    """A lake, or something that was read from it, was closed before or while it was used."""
 
 
 class CommitUnknown(WindrowError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -102,6 +103,7 @@ class Lake:
         self._sidecars_beside = sidecars_beside
         self._tables = _Tables(context)
         self._engine: DuckDBEngine | None = None
+        self._starting = threading.Lock()
         self._files: ForeignRelations | None = None
 
     @property
@@ -204,19 +206,21 @@ class Lake:
         return Asked(query, named, self._foreign, params, frames, found)
 
     def _started(self) -> DuckDBEngine:
-        if self._engine is None:
-            store = self.context.reading or self.context.store
-            context = ReadContext(self.url, store, self.context.cache, self.context.decoded)
-            self._engine = DuckDBEngine(context, threads=self._threads, memory_limit=self._memory_limit)
-        return self._engine
+        with self._starting:
+            if self._engine is None:
+                store = self.context.reading or self.context.store
+                context = ReadContext(self.url, store, self.context.cache, self.context.decoded)
+                self._engine = DuckDBEngine(context, threads=self._threads, memory_limit=self._memory_limit)
+            return self._engine
 
     def _foreign(self, pattern: str) -> Relation | None:
         """What the path or address of Parquet files stands for in a query."""
-        if self._files is None:
-            shared = self.context
-            context = ScanContext(self.url, shared.store, shared.cache, shared.parsed, prune=shared.prune)
-            found = ForeignFiles(context, self.context.store_options, beside=self._sidecars_beside)
-            self._files = ForeignRelations(found)
+        with self._starting:
+            if self._files is None:
+                shared = self.context
+                context = ScanContext(self.url, shared.store, shared.cache, shared.parsed, prune=shared.prune)
+                found = ForeignFiles(context, self.context.store_options, beside=self._sidecars_beside)
+                self._files = ForeignRelations(found)
         return self._files(pattern)
 
     def close(self) -> None:

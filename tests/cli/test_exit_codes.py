@@ -13,6 +13,7 @@ CODES = [
     (errors.ConfigError("x"), 2),
     (errors.NotFound("x"), 3),
     (errors.SnapshotExpired("x"), 3),
+    (errors.Closed("x"), 5),
     (errors.AlreadyExists("x"), 4),
     (errors.Conflict("x"), 4),
     (errors.LeaseExpired("x"), 4),

@@ -53,7 +53,7 @@ def read_by_threads(connection, folder):
     files = VirtualFileSystem()
     connection.execute("SET threads = 4")
     connection.register_filesystem(files)
-    with Watched(virtual, ReadContext("lake", store)) as reader, files.serving(virtual.name, reader) as path:
+    with Watched(virtual, ReadContext("lake", store)) as reader, files.serving(reader) as path:
         assert connection.execute(f"SELECT sum(a) FROM '{path}'").fetchall() == [(ROWS * (ROWS - 1) // 2,)]
     theirs = reader.reads.keys() - {threading.get_native_id()}
     return {each: (reader.reads[each], reader.new[each]) for each in theirs}

@@ -50,6 +50,7 @@ _CODES: dict[type, ExitCode] = {
     errors.InvalidInput: ExitCode.USAGE,
     errors.NotFound: ExitCode.NOT_FOUND,
     errors.SnapshotExpired: ExitCode.NOT_FOUND,
+    errors.Closed: ExitCode.FAILURE,
     errors.AlreadyExists: ExitCode.CONFLICT,
     errors.Conflict: ExitCode.CONFLICT,
     errors.LeaseExpired: ExitCode.CONFLICT,

@@ -18,7 +18,7 @@ from windrow.scan.context import ReadContext
 from windrow.scan.plan import ScanPlan
 from windrow.scan.reading import VirtualReader
 
-__all__ = ["RowStream", "count_rows", "scanning_cursor", "use_threads"]
+__all__ = ["RowStream", "count_rows", "scanning_cursor", "scanning_files", "use_threads"]
 
 _BATCH_ROWS = 2**15
 
@@ -55,6 +55,11 @@ def _database() -> _Database:
 def scanning_cursor() -> duckdb.DuckDBPyConnection:
     """Return a cursor whose time zone is UTC; close it after use."""
     return _database().connection.cursor()
+
+
+def scanning_files() -> VirtualFileSystem:
+    """The virtual files of the scans that are running in this process."""
+    return _database().files
 
 
 def use_threads(count: int) -> None:
@@ -128,10 +133,9 @@ class _Opened:
         with self.errors_told():
             self.plan: ScanPlan = selection.relation.plan(selection.question(self.cursor))
         self._readers = [enter(VirtualReader(each, context)) for each in self.plan.virtual]
-        self._paths = [
-            enter(database.files.serving(each.name, reader))
-            for each, reader in zip(self.plan.virtual, self._readers, strict=True)
-        ]
+        self._paths = [enter(database.files.serving(reader)) for reader in self._readers]
+        # The query ends before its files do.
+        self._stack.callback(self.cursor.close)
 
     def sql(self, *, count: bool = False) -> str:
         """The query, of the rows or of their number."""

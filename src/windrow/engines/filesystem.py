@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import itertools
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -14,9 +13,11 @@ import duckdb
 from fsspec.spec import AbstractFileSystem
 
 from windrow.engines.threads import keep_thread
+from windrow.errors import AlreadyExists
 from windrow.scan.context import ReadContext
 from windrow.scan.handles import Handle
 from windrow.scan.near import READ_OVER
+from windrow.scan.pins import Hold
 from windrow.scan.reading import VirtualReader
 from windrow.scan.virtual import VirtualFile
 
@@ -50,28 +51,31 @@ class _EngineHandle(Handle):
 
 
 class VirtualFileSystem(AbstractFileSystem):  # type: ignore[misc]
-    """The virtual files of the queries that are running, by name; names tell contents apart."""
+    """The virtual files of the queries that are running. Each name has one reader, which its owner closes."""
 
     protocol = _PROTOCOL
     cachable = False
 
     def __init__(self) -> None:
         super().__init__()
-        self._readers: dict[str, list[VirtualReader]] = {}
-        self._guard = threading.Lock()
+        self._readers: dict[str, VirtualReader] = {}
 
     @contextmanager
-    def serving(self, name: str, reader: VirtualReader) -> Iterator[str]:
-        """Serve a file while the block lasts; gives its path."""
-        with self._guard:
-            self._readers.setdefault(name, []).append(reader)
+    def serving(self, reader: VirtualReader, name: str | None = None) -> Iterator[str]:
+        """Serve a file while the block lasts; gives its path, which is a new one where no name is given."""
+        name = name or f"scan-{next(_numbers)}.parquet"
+        # One step, so that of two who want a name at the same time one is refused.
+        if self._readers.setdefault(name, reader) is not reader:
+            raise AlreadyExists(f"virtual file {name!r}: another query is reading under this name; choose another name")
         try:
             yield f"{_PROTOCOL}://{name}"
         finally:
-            with self._guard:
-                self._readers[name].remove(reader)
-                if not self._readers[name]:
-                    del self._readers[name]
+            del self._readers[name]
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths that are served now."""
+        return [f"{_PROTOCOL}://{name}" for name in self._readers]
 
     def open(self, path: str, mode: str = "rb", **_: Any) -> Handle:  # noqa: ARG002
         """Open a file for reading."""
@@ -95,8 +99,8 @@ class VirtualFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
     def _reader(self, path: str) -> VirtualReader:
         try:
-            return self._readers[self._strip_protocol(path)][-1]
-        except (KeyError, IndexError):
+            return self._readers[self._strip_protocol(path)]
+        except KeyError:
             raise FileNotFoundError(path) from None
 
 
@@ -111,11 +115,15 @@ class LentFiles(AbstractFileSystem):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.protocol = f"{_PROTOCOL}-{next(_numbers)}"
-        self._kept: dict[str, tuple[VirtualFile, ReadContext, object]] = {}
+        self._kept: dict[str, tuple[VirtualFile, ReadContext, Hold | None]] = {}
 
-    def keep(self, virtual: VirtualFile, context: ReadContext, hold: object) -> str:
-        """Serve a file from now on, and what is held for it; gives its path."""
-        path = f"{self.protocol}://{virtual.name}"
+    def keep(self, virtual: VirtualFile, context: ReadContext, hold: Hold | None) -> str:
+        """Serve a file from now on, and what is held for it; gives its path.
+
+        The same bytes of the same version are one file, however often they are wanted for one lake object.
+        """
+        owner = "0" if hold is None else f"{hold.owner}-{hold.table_id}-{hold.version}"
+        path = f"{self.protocol}://{owner}-{virtual.name}"
         self._kept.setdefault(path, (virtual, context, hold))
         return path
 
@@ -140,7 +148,7 @@ class LentFiles(AbstractFileSystem):  # type: ignore[misc]
         """Always the same: another content has another name."""
         return _MADE
 
-    def _found(self, path: str) -> tuple[VirtualFile, ReadContext, object]:
+    def _found(self, path: str) -> tuple[VirtualFile, ReadContext, Hold | None]:
         if path not in self._kept:
             raise FileNotFoundError(path)
         return self._kept[path]

@@ -168,4 +168,4 @@ class Views:
         if plain is not None:
             return plain
         reader = stack.enter_context(VirtualReader(virtual, self._context))
-        return [stack.enter_context(self._files.serving(f"{name}.parquet", reader))], reader
+        return [stack.enter_context(self._files.serving(reader, f"{name}.parquet"))], reader

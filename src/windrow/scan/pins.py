@@ -11,6 +11,7 @@ missing file: whoever misses one asks `Hold.check` first.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import platform
@@ -30,6 +31,7 @@ _log = logging.getLogger(__name__)
 _SECONDS = 60.0
 _BEATS = 3
 _Key = tuple[str, int]
+_numbers = itertools.count(1)
 
 
 class _Shared:
@@ -53,6 +55,11 @@ class Hold:
         self._pins = pins
         self._shared: _Shared | None = shared
         self.table_id, self.version = shared.key
+
+    @property
+    def owner(self) -> int:
+        """A number that all holds of one lake object share, and no others in this process."""
+        return self._pins.number
 
     def check(self) -> None:
         """Raise SnapshotExpired when the version is no longer held: a missing file is then no damage."""
@@ -87,6 +94,7 @@ class Pins:
         seconds: float = _SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self.number = next(_numbers)
         self._metastore = metastore
         self._new_id = new_id
         self._seconds = seconds

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import suppress
 from itertools import groupby
 from types import TracebackType
@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol, Self
 import numpy as np
 
 from windrow.cache import Cache, CacheKey, CacheKind, LayeredCache, MemoryCache
-from windrow.errors import WindrowError
+from windrow.errors import Closed, WindrowError
 from windrow.scan.context import ReadContext
 from windrow.scan.files import DataFile
 from windrow.scan.footers import FIRST_CONTACT
@@ -85,6 +85,7 @@ class VirtualReader:
         placed.sort(key=lambda item: item[0])
         self._starts = [address for address, _, _, _ in placed]
         self._placed = placed
+        self._is_closed = False
         self._sources = list(sources.values())
         self._remote = remote
         self._pool = pool
@@ -99,7 +100,8 @@ class VirtualReader:
         return ReadCounts(len(self._lengths), sum(self._lengths), requests, max(hits, 0))
 
     def read_at(self, address: int, length: int) -> bytes:
-        """Bytes at an address; zeros where nothing is."""
+        """Bytes at an address; zeros where nothing is. A reader that is closed raises `Closed`."""
+        self._check_open()
         # An append is one step, whichever threads read at once.
         self._lengths.append(length)
         try:
@@ -110,13 +112,20 @@ class VirtualReader:
 
     def finish(self) -> None:
         """Make sure that what was read is what was planned with: `Replaced` if a file changed in the meantime."""
+        self._check_open()
         for source in self._sources:
             source.finish()
 
     def close(self) -> None:
-        """Let go of files and of requests that were not needed."""
+        """Let go of files and of requests that were not needed; reads that have begun still get their bytes."""
+        self._is_closed = True
         self._remote.close()
+        # New lists: a read that has begun goes on with the old ones.
         self._sources, self._placed, self._starts = [], [], []
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise Closed("this virtual file is closed: the scan that it belongs to has ended; scan again")
 
     def __enter__(self) -> Self:
         return self
@@ -127,12 +136,15 @@ class VirtualReader:
         self.close()
 
     def _read(self, address: int, length: int) -> bytes:
-        place = max(bisect_right(self._starts, address) - 1, 0)
-        start, size, source, offset = self._placed[place]
+        starts, segments = self._starts, self._placed
+        # A reader that was closed in between shows here: afterwards nothing is missing.
+        self._check_open()
+        place = max(bisect_right(starts, address) - 1, 0)
+        start, size, source, offset = segments[place]
         if start <= address and address + length <= start + size:
             return source.read_at(offset + address - start, length)
         out, end = bytearray(length), address + length
-        for start, size, source, offset in self._placed[place:]:
+        for start, size, source, offset in segments[place:]:
             if start >= end:
                 break
             first, last = max(start, address), min(start + size, end)
@@ -321,7 +333,13 @@ class _Ahead:
                 self._ahead -= self._units[place].length
             self._used.add(place)
             self._fetch_on()
-        return None if fetched is None else fetched.result()
+        if fetched is None:
+            return None
+        try:
+            return fetched.result()
+        except CancelledError:
+            # The reader was closed; who has begun to read fetches alone.
+            return None
 
     def _fetch_on(self) -> None:
         if self._pool is None:
