@@ -97,16 +97,22 @@ class TestFolder:
         with pytest.raises(NotFound):
             store.get("a/pipe")
 
-    def test_what_crashes_left_behind_can_be_removed(self, store, tmp_path):
+    def test_what_crashes_left_behind_can_be_listed_and_removed(self, store, tmp_path):
         store.put("a/real", b"1")
-        old, young = tmp_path / "lake/a/.windrow-7-0.tmp", tmp_path / "lake/.windrow-7-1.tmp"
-        for path, seconds in ((old, 1000), (young, 2000), (tmp_path / "lake/a/real", 1000)):
+        named, nameless = tmp_path / "lake/a/b/.windrow-7-0-x.json.tmp", tmp_path / "lake/a/.windrow-7-1.tmp"
+        (tmp_path / "lake/.windrow-7-2.tmp").touch()
+        named.parent.mkdir()
+        for path in (named, nameless, tmp_path / "lake/a/.windrow-strange"):
             path.write_bytes(b"1")
-            os.utime(path, (seconds, seconds))
-        assert store.remove_unfinished(datetime.fromtimestamp(2000, UTC)) == 1
-        assert hidden_files(tmp_path) == [young]
+        found = list(store.unfinished("a"))
+        assert [(each.path, each.key) for each in found] == [(nameless, None), (named, "a/b/x.json")]
+        assert [store.remove_unfinished(each) for each in found * 2] == [True, True, False, False]
         assert [info.key for info in store.list()] == ["a/real"]
-        assert LocalStore(tmp_path / "nothing").remove_unfinished(datetime.fromtimestamp(2000, UTC)) == 0
+        assert list(LocalStore(tmp_path / "nothing").unfinished("a")) == []
+
+    def test_a_name_as_long_as_a_disk_takes_can_be_written(self, store):
+        store.put("n" * 255, b"1")
+        assert store.get("n" * 255) == b"1"
 
     def test_a_file_deleted_during_a_listing_is_left_out(self, store):
         for key in "abc":

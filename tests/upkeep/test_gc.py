@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -13,8 +15,9 @@ from windrow.ingest.batch import StreamBatch
 from windrow.ingest.settings import IngestSettings
 from windrow.metastore import CommitState
 from windrow.storage import LocalStore
+from windrow.storage.local import Unfinished
 from windrow.testing import Fault, FaultKind, FaultyStore
-from windrow.testing.worlds import compact, points, visible
+from windrow.testing.worlds import NOON, compact, points, visible
 from windrow.upkeep.gc import GarbageCollection
 from windrow.upkeep.pace import Pace
 
@@ -212,17 +215,80 @@ def test_a_registered_file_is_its_owners_and_only_its_sidecar_goes(tmp_path):
         assert list((tmp_path / "lake").rglob("*.pm")) == []
 
 
-def test_hidden_files_of_crashed_writers_go_on_a_local_disk(tmp_path):
-    with windrow.connect(tmp_path / "lake") as lake:
-        table = lake.create_table("events", sort="host|timestamp/V2", mirror=False)
-        table.ingest(points(0))
-        left = tmp_path / "lake" / "events" / ".windrow-1-1.tmp"
-        left.write_bytes(b"half")
-        assert table.upkeep.gc.run(grace=60).unfinished_files == 0
-        assert left.exists()
+class TestUnfinished:
+    """Hidden files on a local disk, which writers fill before they give them their names."""
+
+    @pytest.fixture
+    def local(self, world, tmp_path):
+        world.store = LocalStore(tmp_path / "lake")
+        world.clock.now = int(datetime.now(UTC).timestamp() * 1e6)
+        with world.open() as lake:
+            yield lake
+
+    @pytest.fixture
+    def table(self, local):
+        return local.create_table("events", sort="host|timestamp/V2", mirror=False)
+
+    def half(self, world, key, age=0):
+        """What a writer of an object has on the disk before it is done."""
+        path = world.store.root / key
+        hidden = path.parent / f".windrow-1-1-{path.name}.tmp"
+        hidden.parent.mkdir(parents=True, exist_ok=True)
+        hidden.write_bytes(b"half")
+        moment = datetime.now(UTC).timestamp() - age
+        os.utime(hidden, (moment, moment))
+        return hidden
+
+    def test_a_writer_names_its_hidden_file_by_what_it_becomes(self, world, table, monkeypatch):
+        seen = []
+        monkeypatch.setattr(os, "fsync", lambda _: seen.extend(world.store.unfinished("events")))
+        world.store.put("events/partition_id=0/a.parquet", b"1")
+        assert {each.key for each in seen} == {"events/partition_id=0/a.parquet"}
+
+    def test_those_of_an_open_commit_stay_however_old_they_are(self, world, table):
+        an_attempt(table)
+        hidden = self.half(world, min(world.stored("events")), age=40 * DAY)
+        assert table.upkeep.gc.run(grace=0).unfinished_files == 0
+        assert hidden.exists()
+
+    def test_those_of_a_commit_that_ended_go_after_the_grace_period(self, world, table):
+        run, opened, _ = an_attempt(table)
+        run.give_up(opened.commit.attempt)
+        hidden = self.half(world, min(world.stored("events")), age=100)
+        letter = self.half(world, f"events/_dead_letter/{run.commit_id}-1-0.parquet", age=100)
+        assert table.upkeep.gc.run(grace=200).unfinished_files == 0
+        assert table.upkeep.gc.run(grace=60).unfinished_files == 2
+        assert not hidden.exists()
+        assert not letter.exists()
+
+    def test_those_that_no_commit_writes_go_after_a_day(self, world, table):
+        young = self.half(world, "events/_delta_log/00000000000000000001.json", age=DAY - 100)
+        self.half(world, "events/_clock", age=DAY + 100)
+        assert table.upkeep.gc.run(grace=0).unfinished_files == 1
+        assert young.exists()
+
+    def test_those_of_a_commit_that_nobody_knows_stay(self, world, table):
+        hidden = self.half(world, "events/partition_id=0/window_start=0/who-1-0-0.parquet", age=40 * DAY)
+        assert table.upkeep.gc.run(grace=0).unfinished_files == 0
+        assert hidden.exists()
+
+    def test_those_of_other_tables_and_of_the_lake_are_none_of_its_business(self, world, local, table):
+        others = [self.half(world, "eventsx/_clock", age=40 * DAY), self.half(world, "x.json", age=40 * DAY)]
+        assert table.upkeep.gc.run(grace=0).unfinished_files == 0
+        assert all(path.exists() for path in others)
+
+    def test_one_that_vanishes_under_the_sweep_is_no_error(self, world, table, monkeypatch):
+        gone, left = (self.half(world, f"events/{name}", age=2 * DAY) for name in ("a", "b"))
+        lstat = Path.lstat
+
+        def finished_meanwhile(path):
+            gone.unlink(missing_ok=True)
+            return lstat(path)
+
+        monkeypatch.setattr(Path, "lstat", finished_meanwhile)
         assert table.upkeep.gc.run(grace=0).unfinished_files == 1
         assert not left.exists()
-        assert len(lake.sql("select * from events")) == 1
+        assert [world.store.remove_unfinished(Unfinished(left, None, NOON))] == [False]
 
 
 def test_age_is_that_of_the_store_and_not_of_this_machine(world, tmp_path):

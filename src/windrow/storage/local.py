@@ -11,9 +11,11 @@ from __future__ import annotations
 import errno
 import itertools
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -24,12 +26,25 @@ from windrow.storage.kinds import LOCAL_GAP
 from windrow.storage.protocol import ByteRange, BytesLike, Identity, ObjectInfo, Pieces
 from windrow.storage.ranges import Fetch, check_identity, check_suffix, read_ranges, too_short
 
-__all__ = ["LocalStore", "OpenedFile"]
+__all__ = ["LocalStore", "OpenedFile", "Unfinished"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
+_HIDDEN = re.compile(rf"{re.escape(RESERVED)}\d+-\d+(?:-(?P<name>.+))?\.tmp")
+_LONGEST_NAME = 255
+
 # One counter for the process: two stores on one folder never try the same name.
 _serial = itertools.count()
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """A hidden file that holds bytes of an object before it has its name."""
+
+    path: Path
+    key: str | None
+    """The object that it was to become; None where its name does not tell."""
+    modified: datetime
 
 
 class LocalStore:
@@ -144,15 +159,31 @@ class LocalStore:
         except OSError as error:
             raise disk_failure(error, self._name(key)) from error
 
-    def remove_unfinished(self, before: datetime) -> int:
-        """Remove the hidden files that crashes left behind and nobody wrote to since `before`; gives their number."""
+    def unfinished(self, prefix: str) -> Iterator[Unfinished]:
+        """Every hidden file in and below a folder: a writer is at work on it, or was stopped."""
+        folder = check_prefix(prefix)
+        for place, folders, names in os.walk(self.path(folder) if folder else self._root):
+            folders.sort()
+            for name in sorted(names):
+                match = _HIDDEN.fullmatch(name)
+                path = Path(place, name)
+                # A writer that finishes takes its hidden file away.
+                with suppress(FileNotFoundError):
+                    if match is not None:
+                        yield Unfinished(path, self._target(path, match["name"]), _modified(path.lstat()))
+
+    def remove_unfinished(self, found: Unfinished) -> bool:
+        """Remove a hidden file; whether it was still there."""
         try:
-            stale = [path for path in self._root.rglob(f"{RESERVED}*.tmp") if _modified(path.stat()) < before]
-            for path in stale:
-                path.unlink(missing_ok=True)
+            found.path.unlink()
+        except FileNotFoundError:
+            return False
         except OSError as error:
-            raise disk_failure(error, str(self._root)) from error
-        return len(stale)
+            raise disk_failure(error, str(found.path)) from error
+        return True
+
+    def _target(self, path: Path, name: str | None) -> str | None:
+        return None if name is None else (path.parent / name).relative_to(self._root).as_posix()
 
     def _name(self, key: str) -> str:
         return f"{self._folder}{key}"
@@ -353,7 +384,7 @@ def _read(file: int, wanted: ByteRange | Fetch, size: int, name: str) -> bytes:
 
 def _publish(path: Path, data: BytesLike, publish: Callable[[Path, Path], None]) -> os.stat_result:
     """Write the bytes to a hidden file beside `path`, force them to the disk, and give them their name."""
-    file, hidden = _create_hidden(path.parent)
+    file, hidden = _create_hidden(path)
     try:
         with open(file, "wb") as stream:  # noqa: PTH123 (a descriptor has no path)
             stream.write(data)
@@ -368,9 +399,12 @@ def _publish(path: Path, data: BytesLike, publish: Callable[[Path, Path], None])
     return status
 
 
-def _create_hidden(folder: Path) -> tuple[int, Path]:
+def _create_hidden(path: Path) -> tuple[int, Path]:
+    """Create a hidden file whose name says what it becomes, so that garbage collection knows whose it is."""
     while True:
-        hidden = folder / f"{RESERVED}{os.getpid()}-{next(_serial)}.tmp"
+        writer = f"{RESERVED}{os.getpid()}-{next(_serial)}"
+        name = f"{writer}-{path.name}.tmp"
+        hidden = path.parent / (name if len(os.fsencode(name)) <= _LONGEST_NAME else f"{writer}.tmp")
         try:
             return os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), hidden
         except FileExistsError:  # left by a crash, or by a process of the same number in another container

@@ -27,6 +27,7 @@ from windrow.upkeep.files import own_files, split_id_of
 from windrow.upkeep.gc_report import GcPlan, GcResult
 from windrow.upkeep.letters import useless_letters
 from windrow.upkeep.pace import Pace
+from windrow.upkeep.unfinished import remove_unfinished
 
 __all__ = ["DEFAULT_GRACE", "GarbageCollection"]
 
@@ -112,7 +113,8 @@ class GarbageCollection:
         metastore, store = self.context.metastore, self.context.store
         delete = _Deleting(self.context, self.threads, pace or Pace(), on_delete or _nobody, sweep)
         # The store's clock is read before anything is judged: whatever is written from now on is younger than that.
-        before = store_time(store, self.name) - timedelta(seconds=seconds)
+        now, kept = store_time(store, self.name), timedelta(seconds=seconds)
+        before = now - kept
         ended = metastore.end_expired(table.table_id)
         shown = self._shown_to_others(table, sweep)
         oldest = metastore.drop_versions(table.table_id, grace=seconds, upto=shown)
@@ -121,7 +123,8 @@ class GarbageCollection:
             gone = delete.files([info.key for info in some])
             sweep.orphans += len(gone)
             sweep.orphan_bytes += delete.heard(sum(info.size for info in some if info.key in gone))
-        unfinished = store.remove_unfinished(before) if isinstance(store, LocalStore) else 0
+        local = store if isinstance(store, LocalStore) else None
+        unfinished = remove_unfinished(local, metastore, table, now=now, grace=kept) if local else 0
         return GcResult(
             table=self.name,
             grace_seconds=seconds,
