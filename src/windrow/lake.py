@@ -118,6 +118,7 @@ class Lake:
         `TableSettings`: window="15m", retention="30d", tags=[...], partition_by=[...] and so on.
         """
         made = TableSettings.of(sort=sort, **settings)
+        made.check_names()
         self.context.metastore.create_table(name, made, table_id=self.context.new_id())
         return Table(self.context, name)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import replace
 
 import pyarrow as pa
@@ -111,6 +112,20 @@ def test_registered_files_are_checked_where_they_lie(tmp_path):
         assert {"file", "footer"} <= set(kinds(table.upkeep.check()))
         (tmp_path / "raw.parquet").unlink()
         assert kinds(table.upkeep.check()) == ["file"]
+
+
+def test_columns_of_an_older_table_that_differ_by_case_alone_are_found(tmp_path):
+    with windrow.connect(tmp_path / "lake") as lake:
+        table = lake.create_table("events", sort="host|timestamp/V2", mirror=False)
+        table.ingest(points(0, 1))
+    with sqlite3.connect(tmp_path / "lake" / "windrow.db") as database:
+        copied = "table_key, schema_epoch, 'HOST', 99, type, arrow, since_version"
+        names = "table_key, schema_epoch, name, field_id, type, arrow, since_version"
+        database.execute(f"insert into columns ({names}) select {copied} from columns where name = 'host'")
+    database.close()
+    with windrow.connect(tmp_path / "lake") as lake:
+        found = lake.table("events").upkeep.check().findings
+    assert [each.problem for each in found] == ["columns 'host' and 'HOST' differ by case alone, rename one of them"]
 
 
 @pytest.mark.spark

@@ -49,6 +49,7 @@ def create(
     values = {name: read_setting(name, text) for name, text in typed.items() if text is not None}
     values |= read_pairs(f"policy.{pair}" for pair in policy)
     settings = TableSettings.of(**values)
+    settings.check_names()
     if dry_run:
         _check_new_table(invocation, table)
     else:

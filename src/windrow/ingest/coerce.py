@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.errors import InvalidInput
+from windrow.model.names import name_problems, same_but_for_case, twins_in
 from windrow.model.ordering import encoded
 from windrow.model.points import is_text
 from windrow.model.widening import plain, widened
@@ -47,6 +48,11 @@ def joined_types(
 ) -> dict[str, pa.DataType]:
     """Return the types of a file's columns, widened to hold those of the files before it, or else of the table."""
     joined = {}
+    for problem in name_problems(schema.names):
+        raise InvalidInput(f"{name}: {problem}")
+    for column, twin in twins_in(schema.names, [*known, *types]).items():
+        where = "of the table" if twin in known else "of the files before it"
+        raise InvalidInput(f"{name}: {same_but_for_case(column, twin, where)}")
     for each in schema:
         before = types.get(each.name, known.get(each.name))
         both = plain(each.type) if before is None else widened(before, each.type)

@@ -11,6 +11,7 @@ import pyarrow as pa
 from windrow.errors import InvalidInput
 from windrow.ingest.shuffle import Gathering
 from windrow.ingest.sources import FilesSource, Source
+from windrow.model.names import check_against_table
 from windrow.model.widening import plain, widened
 
 __all__ = ["IngestPlan", "plan_of"]
@@ -45,6 +46,7 @@ def plan_of(
     table: str, source: Source, written: pa.Schema, known: Mapping[str, pa.DataType], gathering: Gathering
 ) -> IngestPlan:
     """Return the plan, or refuse what the ingest itself would refuse before it starts."""
+    check_against_table(written.names, known)
     wider = []
     for column in written:
         both = widened(known[column.name], column.type) if column.name in known else plain(column.type)

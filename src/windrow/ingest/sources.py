@@ -236,6 +236,9 @@ def source_of(
         return FilesSource(files, spark, (types or {}) if set_aside else None)
     if isinstance(rows, pa.RecordBatch):
         rows = pa.Table.from_batches([rows])
+    if isinstance(rows, pa.Table):
+        # Arrow's C interface cuts names at a NUL.
+        return ArrowSource(rows.to_reader())
     if hasattr(rows, "__arrow_c_stream__"):
         return ArrowSource(pa.RecordBatchReader.from_stream(rows))
     raise InvalidInput(

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from windrow.errors import InvalidInput
 from windrow.ingest.attributes import RESIDUAL, has_residual, series_tags
+from windrow.model.names import name_problems
 from windrow.model.ordering import dictionary_codes, packed_keys
 from windrow.model.points import check_point_schema, tag_columns
 from windrow.model.settings import TableSettings
@@ -40,9 +41,12 @@ def check_rows(schema: pa.Schema, settings: TableSettings) -> None:
 
 def written_schema(schema: pa.Schema, settings: TableSettings) -> pa.Schema:
     """Return the columns that a split of these rows will have: text tags and the series id, where it is asked for."""
-    if _wants_series(settings) and TIMESERIES_ID not in schema.names:
-        return schema.append(pa.field(TIMESERIES_ID, pa.int64()))
-    return schema
+    if not _wants_series(settings) or TIMESERIES_ID in schema.names:
+        return schema
+    written = schema.append(pa.field(TIMESERIES_ID, pa.int64()))
+    for problem in name_problems(written.names):
+        raise InvalidInput(f"the column of series ids joins the rows: {problem}")
+    return written
 
 
 def add_timeseries_id(rows: pa.Table, settings: TableSettings) -> pa.Table:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
-from sqlalchemy import ColumnElement, Connection, Row, bindparam, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, bindparam, delete, func, insert, select, update
 
 from windrow.errors import AlreadyExists, InvalidInput, NotFound
 from windrow.metastore.database import Database
@@ -20,6 +20,7 @@ from windrow.metastore.guards import check_id
 from windrow.metastore.records import MOST_ATTRIBUTES, CommitState, TableColumn, TableRecord, table_of
 from windrow.metastore.schema import attributes, columns, commits, tables
 from windrow.model.ids import check_name
+from windrow.model.names import check_against_table, twins_in
 from windrow.model.settings import TableSettings
 from windrow.model.widening import plain, widened
 
@@ -106,6 +107,10 @@ class Catalog:
             known = {row.name: _column(row) for row in reserved}
             unseen = {row.name for row in reserved if row.since_version is None}
             free = set() if not unseen or self._is_being_written(connection, key) else unseen
+            for name in twins_in(free, schema.names):
+                # What binds nobody takes no name either.
+                _forget(connection, key, epoch, name)
+                del known[name]
             wanted = _joined(schema, known, free)
             new = [column for column in wanted.values() if column.name not in known]
             if new:
@@ -203,6 +208,7 @@ def _joined(schema: pa.Schema, known: Mapping[str, TableColumn], free: Collectio
     name, count = Counter(schema.names).most_common(1)[0] if schema.names else ("", 0)
     if count > 1:
         raise InvalidInput(f"column {name!r} is in the data {count} times; give every column a name of its own")
+    check_against_table(schema.names, known)
     following = itertools.count(1 + max((column.field_id for column in known.values()), default=0))
     joined, problems = {}, []
     for field in schema:
@@ -219,6 +225,11 @@ def _joined(schema: pa.Schema, known: Mapping[str, TableColumn], free: Collectio
     if problems:
         raise InvalidInput(f"{'; '.join(problems)}; cast the data to the table's type or write another column")
     return joined
+
+
+def _forget(connection: Connection, key: int, epoch: int, name: str) -> None:
+    place = (columns.c.table_key == key, columns.c.schema_epoch == epoch, columns.c.name == name)
+    connection.execute(delete(columns).where(*place, columns.c.since_version.is_(None)))
 
 
 def _widen(connection: Connection, key: int, epoch: int, column: TableColumn) -> None:

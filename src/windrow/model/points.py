@@ -6,13 +6,13 @@ Any other signal only needs a timestamp. Further columns are welcome in both.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from enum import StrEnum
 
 import pyarrow as pa
 
 from windrow.errors import InvalidInput
+from windrow.model.names import name_problems
 from windrow.model.sort_schema import SortSchema
 from windrow.model.window import TIMESTAMP_UNITS
 
@@ -38,7 +38,7 @@ def signal_of(sort_schema: SortSchema) -> Signal:
 
 def check_point_schema(schema: pa.Schema, *, signal: Signal, timestamp: str, timestamp_unit: str | None) -> None:
     """Refuse a schema whose rows cannot be points of the signal; the error names all that is wrong with it."""
-    problems = list(_duplicate_columns(schema))
+    problems = list(name_problems(schema.names))
     problems += _timestamp_problems(schema, timestamp, timestamp_unit)
     if signal is Signal.METRICS:
         problems += _column_problems(schema, METRIC_NAME, is_text, "text")
@@ -68,12 +68,6 @@ def is_text(kind: pa.DataType) -> bool:
 
 def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
-
-
-def _duplicate_columns(schema: pa.Schema) -> Iterator[str]:
-    for name, count in Counter(schema.names).items():
-        if count > 1:
-            yield f"column {name!r} is there {count} times, rename all but one"
 
 
 def _timestamp_problems(schema: pa.Schema, timestamp: str, unit: str | None) -> Iterator[str]:

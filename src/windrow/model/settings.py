@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from windrow.errors import InvalidInput
+from windrow.model.names import name_problems
 from windrow.model.points import Signal, signal_of
 from windrow.model.sort_schema import SortSchema
 from windrow.model.units import parse_bytes, parse_seconds
@@ -22,6 +23,7 @@ __all__ = ["PolicySettings", "TableSettings"]
 
 _POLICIES = ("stable-log", "constant-write-amplification")
 _FIXED = ("timestamp", "timestamp_unit")
+_NAMING = {"sort", "partition_by", "tags", "bloom_filters"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,16 @@ class TableSettings:
                     f"{name}: cannot change on a living table, since it decides the window of every point; "
                     "create a new table instead"
                 )
-        return replace(self, **read)
+        changed = replace(self, **read)
+        if read.keys() & _NAMING:
+            changed.check_names()
+        return changed
+
+    def check_names(self) -> None:
+        """Refuse settings that name a column in two spellings; tables that exist already may."""
+        named = [*self.sort.column_names, *self.partition_by, *(self.tags or ()), *self.bloom_filters]
+        for problem in name_problems(dict.fromkeys(named)):
+            raise InvalidInput(f"the settings cannot name these columns: {problem}")
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold and `of` can read."""

@@ -20,6 +20,7 @@ from windrow.metastore import Pin, TableRecord
 from windrow.mirror.actions import path_of
 from windrow.mirror.follow import Mirror
 from windrow.mirror.log import Entry, Log, live_paths
+from windrow.model.names import name_problems
 from windrow.model.settings import TableSettings
 from windrow.model.split import SidecarLocation, SplitMetadata
 from windrow.runners.local import run_locally
@@ -104,6 +105,7 @@ class CheckTable:
         )
         try:
             found, counts = self._splits(table, pin, data=data, spark=spark)
+            found += self._names(table)
             found += self._mirror(table, pin)
         finally:
             self.context.metastore.release(pin)
@@ -128,6 +130,11 @@ class CheckTable:
             splits, rows, size = splits + len(page), rows + done[0], size + done[1]
             self.on_splits(*done)
         return findings, (splits, rows, size)
+
+    def _names(self, table: TableRecord) -> list[Finding]:
+        """Columns of older tables may differ by case alone, which engines take for one."""
+        names = [column.name for column in self.context.metastore.columns(table.table_id, table.version)]
+        return [Finding("metastore", table.name, problem) for problem in name_problems(names)]
 
     def _mirror(self, table: TableRecord, pin: Pin) -> list[Finding]:
         """The mirror shows a version of the table, and that version's files."""

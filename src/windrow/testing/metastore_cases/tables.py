@@ -186,6 +186,16 @@ class ColumnCases:
         with pytest.raises(InvalidInput, match="'host' is in the data 2 times"):
             metastore.reserve_columns(TABLE, pa.schema([("host", pa.string()), ("host", pa.string())]))
 
+    def test_names_that_differ_by_case_alone_are_one(self, metastore: Metastore) -> None:
+        a_table(metastore)
+        metastore.reserve_columns(TABLE, pa.schema([("Host", pa.string())]))
+        assert list(metastore.reserve_columns(TABLE, pa.schema([("host", pa.string())]))) == ["host"], "never published"
+        add(metastore, "c1", columns=("host",))
+        before = everything(metastore)
+        with pytest.raises(InvalidInput, match="'Host' differs from 'host' of the table by case alone"):
+            metastore.reserve_columns(TABLE, pa.schema([("Host", pa.string())]))
+        assert everything(metastore) == before
+
     def test_a_batch_may_have_no_columns(self, metastore: Metastore) -> None:
         a_table(metastore)
         assert metastore.reserve_columns(TABLE, pa.schema([])) == {}
