@@ -121,7 +121,9 @@ def test_columns_of_an_older_table_that_differ_by_case_alone_are_found(tmp_path)
     with sqlite3.connect(tmp_path / "lake" / "windrow.db") as database:
         copied = "table_key, schema_epoch, 'HOST', 99, type, arrow, since_version"
         names = "table_key, schema_epoch, name, field_id, type, arrow, since_version"
-        database.execute(f"insert into columns ({names}) select {copied} from columns where name = 'host'")
+        database.execute(
+            f"insert into windrow_columns ({names}) select {copied} from windrow_columns where name = 'host'"
+        )
     database.close()
     with windrow.connect(tmp_path / "lake") as lake:
         found = lake.table("events").upkeep.check().findings
