@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import threading
 
+import pyarrow.parquet as pq
 import pytest
 
 import windrow
@@ -132,6 +133,20 @@ class TestPoisonedInputs:
         data[4:400] = b"\xff" * 396
         path.write_bytes(data)
         self.check(lake, table, split, "")
+
+    def test_a_page_that_is_not_what_was_written(self, lake, tmp_path):
+        table = lake.table("metrics")
+        split = self.poison(lake, table)
+        path = tmp_path / "lake" / split.key
+        data = bytearray(path.read_bytes())
+        chunk = pq.ParquetFile(path).metadata.row_group(0).column(5)
+        assert chunk.path_in_schema == "value"
+        # the last byte of the column's last page
+        data[(chunk.dictionary_page_offset or chunk.data_page_offset) + chunk.total_compressed_size - 1] ^= 4
+        path.write_bytes(data)
+        self.check(lake, table, split, f"{split.key}, row group 0, column 'value'")
+        (kept_away,) = table.compact.quarantined()
+        assert f"{split.key}, row group 0, column 'value'" in kept_away.reason
 
     def test_the_file_of_another_split(self, lake, tmp_path):
         table = lake.table("metrics")

@@ -12,7 +12,13 @@ from windrow.parquet.footer import read_footer
 
 SCHEMA = SortSchema.parse("host|timestamp+/V2")
 LAYOUT = Layout(200, 50)
-OPTIONS = {"compression": "zstd", "row_group_size": 200, "max_rows_per_page": 50, "write_page_index": True}
+OPTIONS = {
+    "compression": "zstd",
+    "row_group_size": 200,
+    "max_rows_per_page": 50,
+    "write_page_index": True,
+    "write_page_checksum": True,
+}
 
 
 def rows(hosts, count, seed=0):
@@ -88,11 +94,12 @@ def test_a_row_that_falls_in_between_is_enough(merge_files, parquet, read_all):
     [
         {"compression": "snappy"},
         {"write_page_index": False},
+        {"write_page_checksum": False},
         {"max_rows_per_page": 100},
         {"row_group_size": 90},
         {"row_group_size": 500},
     ],
-    ids=["another codec", "no page index", "long pages", "small row groups", "large row groups"],
+    ids=["another codec", "no page index", "no checksums", "long pages", "small row groups", "large row groups"],
 )
 def test_what_is_not_as_we_write_it_is_written_anew(changes, merge_files, parquet, read_all):
     tables = [rows((100 * n, 100 * n + 100), 500, n) for n in range(2)]

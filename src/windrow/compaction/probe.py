@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from windrow.errors import Damaged, Incompatible, InvalidInput, InvariantViolation, NotFound, WindrowError
+from windrow.merging.inputs import Input
 from windrow.merging.splits import open_splits
 from windrow.model.invariants import require
 from windrow.model.sort_schema import SortSchema
@@ -15,6 +16,7 @@ from windrow.storage import Store
 
 __all__ = ["culprits", "may_be_poisoned"]
 
+_UNREADABLE = (pa.ArrowException, OSError, ValueError)
 _OF_THE_INPUT = (Damaged, Incompatible, InvalidInput, InvariantViolation, NotFound)
 
 
@@ -42,6 +44,24 @@ def _read(store: Store, split: SplitMetadata) -> None:
     schema = SortSchema.parse(split.scope.sort_schema)
     try:
         rows = source.reader().read(use_threads=False)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise Damaged(f"{split.key}: cannot be read: {error}; restore it or take it out of the table") from error
+    except _UNREADABLE as error:
+        raise Damaged(
+            f"{split.key}{_where(source)}: cannot be read: {error}; restore the file or take it out of the table"
+        ) from error
     require("SS-1", table=rows, schema=schema)
+
+
+def _where(source: Input) -> str:
+    """The first row group and column of a file that cannot be read, as far as they can be told apart."""
+    try:
+        reader = source.reader()
+        columns = dict.fromkeys(leaf.path[0] for leaf in source.footer.leaves)
+        places = [(group, column) for group in range(source.groups) for column in columns]
+    except _UNREADABLE:
+        return ""
+    for group, column in places:
+        try:
+            reader.read_row_group(group, columns=[column])
+        except _UNREADABLE:
+            return f", row group {group}, column {column!r}"
+    return ""

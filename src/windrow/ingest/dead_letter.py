@@ -82,6 +82,8 @@ def write_dead_letters(store: Store, key: str, rejected: Rejected, source: str, 
     plainly = pa.schema([(each.name, plain(each.type)) for each in rejected.rows.schema])
     rows = rejected.rows.cast(plainly).combine_chunks().to_struct_array()
     sink = pa.BufferOutputStream()
-    pq.write_table(pa.table([*columns, rows], [*_LETTER.names, "row"]), sink, compression="zstd")
+    pq.write_table(
+        pa.table([*columns, rows], [*_LETTER.names, "row"]), sink, compression="zstd", write_page_checksum=True
+    )
     store.put(key, memoryview(sink.getvalue()))
     return DeadLetters(key, count)

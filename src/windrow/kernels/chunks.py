@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from windrow.kernels.checksums import crc32
 from windrow.kernels.compiled import kernel
 from windrow.kernels.encode import (
     CODED,
@@ -87,7 +88,8 @@ def write_chunks(
             packed = call(frame, 0, frame.size, library[0], library[1], entries, dictionaries[chunk, PLACE], size)
             if packed < 0:
                 return -1
-            at = dictionary_header(out, at, size, packed, dictionaries[chunk, ENTRIES])
+            crc = crc32(0, frame, 0, packed)
+            at = dictionary_header(out, at, size, packed, dictionaries[chunk, ENTRIES], crc)
             uncompressed = at - begin + size
             at = copy(out, at, frame, 0, packed)
         written[chunk, DICTIONARY] = at - begin
@@ -102,9 +104,10 @@ def write_chunks(
                     return -1
             stored = 10 * packed >= 9 * size
             kept = size if stored else packed
-            at = page_header(
-                out, at, level_bytes, size, kept, pages[page, ROWS], pages[page, NULLS], pages[page, ENCODING], stored
-            )
+            crc = crc32(0, levels, pages[page, LEVELS], level_bytes)
+            crc = crc32(crc, body, start, kept) if stored else crc32(crc, frame, 0, kept)
+            rows, nulls, encoding = pages[page, ROWS], pages[page, NULLS], pages[page, ENCODING]
+            at = page_header(out, at, level_bytes, size, kept, rows, nulls, encoding, stored, crc)
             uncompressed += at - first + level_bytes + size
             at = copy(out, at, levels, pages[page, LEVELS], level_bytes)
             at = copy(out, at, body, start, kept) if stored else copy(out, at, frame, 0, kept)

@@ -20,7 +20,7 @@ LONGEST_HEADER, LONGEST_LOCATION = 64, 32
 # A field's header is its id, counted from the field before, and its type. The fields of these structs that follow each
 # other by one are 32-bit numbers (I32) or 64-bit ones (I64).
 I32, I64, LIST, TRUE, FALSE, STOP = 0x15, 0x16, 0x19, 0x11, 0x12, 0x00
-SKIP_TO_DICTIONARY, SKIP_TO_V2 = 0x4C, 0x5C
+SKIP_TO_DICTIONARY, SKIP_TO_V2 = 0x3C, 0x4C
 DICTIONARY, VERSION_2 = 2, 3
 # The types of elements of a list.
 TRUTHS, LONGS, TEXTS = 1, 6, 8
@@ -47,6 +47,13 @@ def _number(out: Bytes, at: int, kind: int, value: int) -> int:
 
 
 @kernel
+def _checksum(out: Bytes, at: int, crc: int) -> int:
+    """A field with the 32 bits of a checksum as a number with a sign, in zigzag."""
+    signed = crc if crc < 1 << 31 else crc - (1 << 32)
+    return _varint(out, _byte(out, at, I32), signed << 1 ^ signed >> 63)
+
+
+@kernel
 def _list(out: Bytes, at: int, kind: int, count: int) -> int:
     """What stands before the elements of a list."""
     at = _byte(out, _byte(out, at, LIST), min(count, 15) << 4 | kind)
@@ -64,12 +71,15 @@ def page_header(
     nulls: int,
     encoding: int,
     stored: bool,
+    crc: int,
 ) -> int:
     """Write the header of a data page of version 2: the bytes of its levels, of its values, and of these as they are
-    stored; its rows and nulls, the encoding of its values, and whether they are stored without compression."""
+    stored; its rows and nulls, the encoding of its values, whether they are stored without compression, and the
+    CRC-32 of what follows."""
     at = _number(out, at, I32, VERSION_2)
     at = _number(out, at, I32, levels + values)
     at = _number(out, at, I32, levels + stored_values)
+    at = _checksum(out, at, crc)
     at = _byte(out, at, SKIP_TO_V2)
     at = _number(out, at, I32, rows)
     at = _number(out, at, I32, nulls)
@@ -82,11 +92,12 @@ def page_header(
 
 
 @kernel
-def dictionary_header(out: Bytes, at: int, size: int, stored_size: int, entries: int) -> int:
-    """Write the header of a dictionary page in PLAIN encoding."""
+def dictionary_header(out: Bytes, at: int, size: int, stored_size: int, entries: int, crc: int) -> int:
+    """Write the header of a dictionary page in PLAIN encoding, with the CRC-32 of what follows."""
     at = _number(out, at, I32, DICTIONARY)
     at = _number(out, at, I32, size)
     at = _number(out, at, I32, stored_size)
+    at = _checksum(out, at, crc)
     at = _byte(out, at, SKIP_TO_DICTIONARY)
     at = _number(out, at, I32, entries)
     at = _number(out, at, I32, 0)

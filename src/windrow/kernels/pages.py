@@ -47,7 +47,7 @@ Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
 
 # The numbers of a page header's record, as `windrow.parquet.page_grammar` lays it out.
-KIND, SIZE, VALUES_IN, BODY, CHUNK, HEADER_WIDTH = 1, 3, 4, 9, 10, 11
+KIND, SIZE, VALUES_IN, BODY, CHUNK, HEADER_WIDTH = 1, 3, 4, 9, 10, 12
 DICTIONARY_KIND = 2
 
 

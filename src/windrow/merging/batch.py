@@ -21,7 +21,8 @@ from windrow.errors import Damaged
 from windrow.merging.inputs import Input
 from windrow.parquet.chunk import chunk_starts
 from windrow.parquet.footer import read_footer
-from windrow.parquet.page_reader import Chunks, Coded, CodedRows, Fixed, scan_pages, unpack, unreadable
+from windrow.parquet.page_grammar import PROTECTED
+from windrow.parquet.page_reader import Chunks, Coded, CodedRows, Fixed, scan_pages, unpack, unreadable, verify_pages
 from windrow.splits.columns import Column, Way
 
 __all__ = ["Batch", "Piece", "Source"]
@@ -89,6 +90,38 @@ class Batch:
         start = int(chunk_starts(chunk)[0] + shifts[piece])
         return memoryview(data)[start : start + int(chunk["total_compressed_size"][0])]
 
+    def is_protected(self, piece: int) -> bool:
+        """Whether all pages of a piece's row group state their checksums."""
+        _, pages, _ = self._stored_pages(piece)
+        return bool((pages["flags"] & PROTECTED != 0).all())
+
+    def verify(self, piece: int) -> None:
+        """Refuse a row group with a page that is not what was written."""
+        verify_pages(*self._stored_pages(piece))
+
+    def _stored_pages(self, number: int) -> tuple[memoryview, npt.NDArray[np.void], Chunks]:
+        """All pages of a piece's row group, those of nested columns too."""
+        piece, (data, shifts) = self.pieces[number], self._bytes
+        source = self.source.inputs[piece.input]
+        records = source.footer.chunks[piece.group]
+        starts = chunk_starts(records) + shifts[number]
+        place = f"{source.key}, row group {piece.group}, column"
+        nothing = np.zeros(starts.size, np.int64)
+        chunks = Chunks(
+            starts=starts,
+            ends=starts + records["total_compressed_size"],
+            values=records["num_values"].astype(np.int64),
+            codecs=records["codec"].astype(np.int64),
+            nullable=nothing != 0,
+            fixed=nothing != 0,
+            first=nothing,
+            last=nothing,
+            names=[f"{place} {'.'.join(leaf.path)!r}" for leaf in source.footer.leaves],
+        )
+        if bool(((chunks.starts < 0) | (chunks.ends > len(data))).any()):
+            raise Damaged(f"{place}s: a column chunk lies outside of the file; write it again")
+        return memoryview(data), scan_pages(np.frombuffer(data, np.uint8), chunks), chunks
+
     def values(self, column: int) -> Coded | CodedRows | Fixed | pa.ChunkedArray:
         """A column of all rows."""
         plan = self.source.columns[column]
@@ -133,13 +166,16 @@ class Batch:
         count = sum(own)
         starts = np.where(marks >= 0, chunk_starts(records) + np.tile(shifts, count), 0)
         ends = np.where(marks >= 0, starts + records["total_compressed_size"], 0)
-        names = [f"{self.source.inputs[piece.input].key}, row group {piece.group}" for piece in self.pieces]
+        files = [f"{self.source.inputs[piece.input].key}, row group {piece.group}" for piece in self.pieces]
+        columns = [column.name for column in self.source.columns if column.way is not Way.ARROW]
+        names = [f"{file}, column {column!r}" for column in columns for file in files]
         rows = [self.source.inputs[piece.input].footer.row_group_rows[piece.group] for piece in self.pieces]
         outside = (starts < 0) | (ends < starts) | (ends > len(data))
         wrong = np.flatnonzero(outside | ((marks >= 0) & (records["num_values"] != np.tile(rows, count))))
         if wrong.size:
-            name = names[wrong[0] % len(names)]
-            raise Damaged(f"{name}: a column chunk lies outside of the file, or has not a value a row; write it again")
+            raise Damaged(
+                f"{names[wrong[0]]}: a column chunk lies outside of the file, or has not a value a row; write it again"
+            )
         return data, Chunks(
             starts=starts,
             ends=ends,
@@ -151,7 +187,7 @@ class Batch:
             ),
             first=np.tile([piece.first for piece in self.pieces], count),
             last=np.tile([piece.last for piece in self.pieces], count),
-            names=names * count,
+            names=names,
         )
 
     @cached_property
@@ -207,7 +243,8 @@ class Batch:
             table = reader.read_row_group(piece.group, columns=[column.name])
             return table.column(column.name).cast(column.field.type)
         except (pa.ArrowException, OSError, KeyError) as error:
-            raise Damaged(f"{source.key}: column {column.name!r} cannot be read: {error}; write it again") from error
+            where = f"{source.key}, row group {piece.group}, column {column.name!r}"
+            raise Damaged(f"{where}: cannot be read: {error}; restore the file or take it out of the table") from error
 
 
 def _width(column: Column) -> int:

@@ -77,7 +77,7 @@ class Copies:
         if not ours.all() or not self._is_alike(source.footer):
             return False
         filtered = (chunks["bloom_offset"] > 0) & (chunks["bloom_length"] > 0)
-        return bool(filtered[self.blooms].all()) and self._is_aligned(batch, number)
+        return bool(filtered[self.blooms].all()) and self._is_aligned(batch, number) and batch.is_protected(number)
 
     def _is_alike(self, footer: ParquetFooter) -> bool:
         """Whether a file has the same columns in the same form."""
@@ -110,6 +110,7 @@ class Copies:
 
     def chunks(self, batch: Batch, number: int) -> list[EncodedChunk]:
         """All chunks of a piece, in the order of the leaves."""
+        batch.verify(number)
         piece = batch.pieces[number]
         source = batch.source.inputs[piece.input]
         bounds, blooms = (_index_bytes(source, piece.group, name) for name in ("column_index", "bloom"))

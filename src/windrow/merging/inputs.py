@@ -123,8 +123,8 @@ class Input:
         return pa.PythonFile(_StoredFile(self), "r")
 
     def reader(self) -> pq.ParquetFile:
-        """The file as pyarrow reads it."""
-        return pq.ParquetFile(self.opened())
+        """The file as pyarrow reads it; a page that is not what was written is an error."""
+        return pq.ParquetFile(self.opened(), page_checksum_verification=True)
 
 
 @lru_cache(maxsize=64)

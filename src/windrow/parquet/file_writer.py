@@ -197,6 +197,7 @@ def arrow_chunks(
         compression="zstd",
         compression_level=ZSTD_LEVEL,
         write_page_index=True,
+        write_page_checksum=True,
         max_rows_per_page=granule_rows,
         bloom_filter_options=None if bloom is None else {field.name: bloom},
         use_dictionary=encoding is None,

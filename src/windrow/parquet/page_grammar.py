@@ -6,12 +6,15 @@ import numpy as np
 
 from windrow.parquet.grammar import Grammar, Struct, Table, integer, negated, struct
 
-__all__ = ["DATA_PAGE", "DATA_PAGE_V2", "DICTIONARY_PAGE", "PAGE", "PAGE_GRAMMAR", "STORED"]
+__all__ = ["DATA_PAGE", "DATA_PAGE_V2", "DICTIONARY_PAGE", "PAGE", "PAGE_GRAMMAR", "PROTECTED", "STORED"]
 
 DATA_PAGE, INDEX_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = range(4)
 
 STORED = 1
 """Set in the flags of a page that is not compressed, whatever the codec of its chunk."""
+
+PROTECTED = 2
+"""Set in the flags of a page whose header states the CRC-32 of its bytes."""
 
 PAGE: np.dtype[np.void] = np.dtype(
     [
@@ -26,6 +29,7 @@ PAGE: np.dtype[np.void] = np.dtype(
         ("repetition_length", "<i8"),
         ("body", "<i8"),
         ("chunk", "<i8"),
+        ("crc", "<i8"),
     ]
 )
 """One page. `body` is where the bytes behind its header begin, `chunk` the number of its chunk."""
@@ -42,6 +46,7 @@ PAGE_GRAMMAR = Grammar(
                 1: integer("kind"),
                 2: integer("uncompressed"),
                 3: integer("compressed"),
+                4: integer("crc", flag=PROTECTED),
                 5: struct("data_page_header", "DataPageHeader"),
                 7: struct("dictionary_page_header", "DictionaryPageHeader"),
                 8: struct("data_page_header_v2", "DataPageHeaderV2"),

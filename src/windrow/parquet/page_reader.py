@@ -24,9 +24,9 @@ from windrow.kernels import rules as r
 from windrow.model.numbers import from_arrow
 from windrow.parquet.chunk import Encoding
 from windrow.parquet.codecs import Codec, decompressor, zstd_decompressor
-from windrow.parquet.page_grammar import DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE, PAGE, PAGE_GRAMMAR, STORED
+from windrow.parquet.page_grammar import DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE, PAGE, PAGE_GRAMMAR, PROTECTED, STORED
 
-__all__ = ["Chunks", "Coded", "CodedRows", "Fixed", "Unpacked", "scan_pages", "unpack", "unreadable"]
+__all__ = ["Chunks", "Coded", "CodedRows", "Fixed", "Unpacked", "scan_pages", "unpack", "unreadable", "verify_pages"]
 
 Records = npt.NDArray[np.void]
 Longs = npt.NDArray[np.int64]
@@ -123,6 +123,20 @@ def unreadable(pages: Records, chunks: Chunks) -> Longs:
     readable &= (kind != DATA_PAGE) | ~chunks.nullable[owner] | (pages["level_encoding"] == Encoding.RLE)
     readable &= np.isin(chunks.codecs, list(Codec))[owner]
     return np.unique(owner[~readable])
+
+
+def verify_pages(source: memoryview, pages: Records, chunks: Chunks) -> None:
+    """Refuse pages whose bytes have another CRC-32 than their headers state; one that states none is not looked at."""
+    from windrow.kernels.checksums import first_mismatch
+
+    stated = np.where(pages["flags"] & PROTECTED, pages["crc"] & 0xFFFFFFFF, -1)
+    bodies, sizes = (np.ascontiguousarray(pages[name]) for name in ("body", "compressed"))
+    wrong = first_mismatch(np.frombuffer(source, np.uint8), bodies, sizes, stated)
+    if wrong >= 0:
+        raise Damaged(
+            f"{chunks.names[int(pages['chunk'][wrong])]}: a page is not what was written, its checksum differs; "
+            "restore the file or take it out of the table"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,6 +260,7 @@ def unpack(source: memoryview, pages: Records, chunks: Chunks) -> Unpacked:
     dictionary &= np.isin(pages["chunk"], pages["chunk"][wanted])
     order = np.concatenate([np.flatnonzero(dictionary), np.flatnonzero(wanted)])
     chosen = pages[order]
+    verify_pages(source, chosen, chunks)
     words, offsets = _inflate(source, chosen, chunks)
     count = int(dictionary.sum())
     dictionaries = np.stack([offsets[:count], offsets[1 : count + 1], chosen["num_values"][:count]], axis=1)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from windrow.errors import Damaged, InvalidInput
 from windrow.parquet import thrift as t
 from windrow.parquet.chunk import Encoding
-from windrow.parquet.page_grammar import DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE, PAGE_GRAMMAR
+from windrow.parquet.page_grammar import DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE, PAGE_GRAMMAR, PROTECTED
 from windrow.parquet.schema import Leaf
 
 __all__ = ["DATA_PAGE", "DATA_PAGE_V2", "DICTIONARY_PAGE", "PageHeader", "null_page", "read_page_header"]
@@ -24,15 +24,18 @@ class PageHeader(NamedTuple):
     uncompressed_size: int
     num_values: int
     encoding: int
+    crc: int | None = None
+    """The CRC-32 of the bytes behind the header, where it states one."""
 
 
 def read_page_header(data: bytes | memoryview, *, name: str) -> PageHeader:
     """Read the header that `data` begins with; `name` is what an error calls the file."""
     walked = PAGE_GRAMMAR.walk(bytes(data), name=name)
-    _, kind, uncompressed, compressed, values, encoding, *_ = walked.tables["page"][0].tolist()
+    flags, kind, uncompressed, compressed, values, encoding, *_, crc = walked.tables["page"][0].tolist()
     if compressed < 0 or uncompressed < 0 or values < 0:
         raise Damaged(f"{name}: page header, a size or a count is negative; write the file again")
-    return PageHeader(kind, walked.end, compressed, uncompressed, values, encoding)
+    checksum = crc & 0xFFFFFFFF if flags & PROTECTED else None
+    return PageHeader(kind, walked.end, compressed, uncompressed, values, encoding, checksum)
 
 
 def null_page(leaf: Leaf, rows: int) -> bytes:

@@ -135,6 +135,7 @@ def _by_arrow(
         compression_level=3,
         max_rows_per_page=GRANULE_ROWS,
         write_page_index=True,
+        write_page_checksum=True,
         sorting_columns=_sorting_columns(rows.schema, settings.sort),
         bloom_filter_options=_bloom_filters(rows.schema, settings.bloom_filters),
         store_schema=False,
