@@ -58,6 +58,8 @@ class Context:
     """The store as queries read it: one that is far away is asked again when it is slow."""
     prune: bool = True
     """Whether queries leave out what metadata shows not to match."""
+    sandbox: bool = False
+    """Whether SQL reads tables of the lake and nothing else."""
     pins: Pins = field(init=False, repr=False, compare=False)
     """Versions that are being read."""
     kept: KeptVersions | None = field(init=False, repr=False, compare=False)
@@ -96,11 +98,11 @@ class Context:
         self.metastore.close()
 
     def __reduce__(self) -> tuple[Callable[..., Context], tuple[Any, ...]]:
-        return _open_again, (self.url, self.metastore_url, dict(self.store_options))
+        return _open_again, (self.url, self.metastore_url, dict(self.store_options), self.sandbox)
 
 
-def _open_again(url: str, metastore_url: str | None, store_options: Mapping[str, str]) -> Context:
-    return Context.open(url, metastore_url, store_options, create=False)
+def _open_again(url: str, metastore_url: str | None, store_options: Mapping[str, str], sandbox: bool) -> Context:  # noqa: FBT001 (pickle passes by place)
+    return Context.open(url, metastore_url, store_options, create=False, sandbox=sandbox)
 
 
 def _beside(store: Store, *, create: bool) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -22,7 +22,6 @@ from windrow.engines.explanation import Explanation
 from windrow.engines.foreign import ForeignRelations
 from windrow.engines.frames import as_tables, named_frames
 from windrow.engines.relations import Relation
-from windrow.errors import NotFound
 from windrow.inspection import TableRow, tables_as_rows
 from windrow.metastore import TableRecord
 from windrow.model.rows import Rows
@@ -58,20 +57,29 @@ class _Tables:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._names: list[str] | None = None
+        self._spelled: dict[str, str] = {}
+        self._mark: int | None = None
         self._relations: dict[str, _Known] = {}
 
     @property
     def names(self) -> list[str]:
-        """The names of all tables, as they were when somebody last looked."""
-        if self._names is None:
-            self.refresh()
-        return self._names or []
+        """The names of all tables."""
+        self._refresh()
+        return list(self._spelled.values())
 
-    def refresh(self) -> bool:
-        """Look again which tables there are; whether there are others than before."""
-        before, self._names = self._names, [each.name for each in self._context.metastore.tables()]
-        return before != self._names
+    def named(self, names: Iterable[str]) -> dict[str, Callable[[], Relation]]:
+        """Return those of the names that are tables; a name that was no table before is looked for again."""
+        wanted = {name.lower() for name in names}
+        if not self._spelled.keys() >= wanted:
+            self._refresh()
+        found = [self._spelled[name] for name in wanted & self._spelled.keys()]
+        return {name: partial(self.relation, name) for name in found}
+
+    def _refresh(self) -> None:
+        mark = self._context.metastore.mark()
+        if mark is None or mark != self._mark:
+            self._spelled = {each.name.lower(): each.name for each in self._context.metastore.tables()}
+            self._mark = mark
 
     def relation(self, name: str) -> Relation:
         """What a name stands for now."""
@@ -153,7 +161,7 @@ class Lake:
             keys = ["windrow", "physical_plan"]
             return Answer(pa.table({"explain_key": keys, "explain_value": [said.funnel, said.plan]}))
         found = named_frames(query, sys._getframe(1))  # noqa: SLF001 (where the query was written)
-        return self._known(lambda: self._started().answer(self._asked(query, params, tables, found)))
+        return self._started().answer(self._asked(query, params, tables, found))
 
     def stream(
         self,
@@ -172,7 +180,7 @@ class Lake:
         >>> lake.stream("select * from metrics", lambda batches: sum(len(each) for each in batches))  # doctest: +SKIP
         """
         found = named_frames(query, sys._getframe(1))  # noqa: SLF001 (where the query was written)
-        return self._known(lambda: self._started().stream(self._asked(query, params, tables, found), into))
+        return self._started().stream(self._asked(query, params, tables, found), into)
 
     def explain(self, query: str, *, analyze: bool = False, params: Parameters = None) -> Explanation:
         """Say what a query reads of each table, and why: windows, splits, row groups, granules, bytes.
@@ -183,35 +191,26 @@ class Lake:
         found = named_frames(query, sys._getframe(1))  # noqa: SLF001 (where the query was written)
         asked = _EXPLAIN.match(query)
         text, analyze = (query[asked.end() :], analyze or bool(asked[1])) if asked else (query, analyze)
-        return self._known(lambda: self._started().explain(self._asked(text, params, None, found), analyze=analyze))
+        return self._started().explain(self._asked(text, params, None, found), analyze=analyze)
 
     def plan(self, query: str, params: Parameters = None) -> dict[str, ScanPlan]:
         """Return what a query would read of each table and file that it names."""
         found = named_frames(query, sys._getframe(1))  # noqa: SLF001 (where the query was written)
-        return self._known(lambda: self._started().plans(self._asked(query, params, None, found)))
-
-    def _known(self, ask: Callable[[], T]) -> T:
-        """Ask; once more if a table is not found, and others are there than were known."""
-        try:
-            return ask()
-        except NotFound:
-            if not self._tables.refresh():
-                raise
-        return ask()
+        return self._started().plans(self._asked(query, params, None, found))
 
     def _asked(
         self, query: str, params: Parameters, tables: Mapping[str, object] | None, found: Mapping[str, Any]
     ) -> Asked:
-        named = {name: partial(self._tables.relation, name) for name in self._tables.names}
-        frames = as_tables(tables or {}, named)
-        return Asked(query, named, self._foreign, params, frames, found)
+        frames = as_tables(tables or {}, self._tables.named(tables or {}))
+        return Asked(query, self._tables, self._foreign, params, frames, found)
 
     def _started(self) -> DuckDBEngine:
         with self._starting:
             if self._engine is None:
                 store = self.context.reading or self.context.store
                 context = ReadContext(self.url, store, self.context.cache, self.context.decoded)
-                self._engine = DuckDBEngine(context, threads=self._threads, memory_limit=self._memory_limit)
+                limits: dict[str, Any] = {"threads": self._threads, "memory_limit": self._memory_limit}
+                self._engine = DuckDBEngine(context, sandbox=self.context.sandbox, **limits)
             return self._engine
 
     def _foreign(self, pattern: str) -> Relation | None:
@@ -252,6 +251,7 @@ def connect(  # noqa: PLR0913 - each is a word that a user may say
     threads: int | None = None,
     memory_limit: str | None = None,
     sidecars_beside: bool = False,
+    sandbox: bool = False,
 ) -> Lake:
     """Open a lake, or make an empty one.
 
@@ -262,6 +262,9 @@ def connect(  # noqa: PLR0913 - each is a word that a user may say
     that an answer can be had that does not depend on metadata. `threads` and `memory_limit`, such as "4GB", are what
     queries may use; rows beyond the memory are put on disk where DuckDB can. What is learnt of local Parquet files that
     are in no table is kept in the cache folder; with `sidecars_beside` it is put beside each file, for others to find.
+
+    SQL is DuckDB's with all that it can do: it reads and writes files, attaches databases, loads extensions. With
+    `sandbox` it reads tables of the lake and does nothing else; open a lake so where others write the queries.
     """
     settings = cache if isinstance(cache, CacheSettings) else DEFAULT_CACHE
     given: dict[str, Any] = {
@@ -274,5 +277,5 @@ def connect(  # noqa: PLR0913 - each is a word that a user may say
         # Without pruning, every row goes through the engine.
         given["decoded"] = Cells(settings.decoded_bytes)
     parts = {name: part for name, part in given.items() if part is not None}
-    context = Context.open(str(url), metastore, store_options, create=create, prune=prune, **parts)
+    context = Context.open(str(url), metastore, store_options, create=create, prune=prune, sandbox=sandbox, **parts)
     return Lake(context, threads=threads, memory_limit=memory_limit, sidecars_beside=sidecars_beside)

@@ -249,12 +249,11 @@ class Table:
         import pyarrow as pa
 
         from windrow.ingest.foreign import check_unchanged
+        from windrow.model.expected import expected_columns
         from windrow.model.points import is_text
 
         record, version = self.record, self.version
         columns = self.context.metastore.columns(record.table_id, version)
-        if not columns:
-            raise InvalidInput(f"table {self.name!r} has no columns yet; ingest something first")
         # A column that is no text is something else of the same name.
         others = {column.name for column in columns if not is_text(column.type)}
         names = self.context.metastore.attributes(record.table_id, version)
@@ -272,6 +271,8 @@ class Table:
             return plan_table(context, metastore, record, version, question, explain=explain, see=see, kept=kept)
 
         schema = pa.schema([(column.name, column.type) for column in columns])
+        if not columns:
+            schema = expected_columns(record.settings)
 
         def answer(asked: Asked) -> list[pa.Scalar] | None:
             return table_answer(context, metastore, record, version, kept, asked, schema, see)
@@ -292,7 +293,7 @@ class Table:
         >>> metrics.at(version=41).sql("select count(*) from metrics")  # doctest: +SKIP
         """
         others = {each.name: Table(self.context, each.name).relation for each in self.context.metastore.tables()}
-        with closing(DuckDBEngine(self._read_context())) as engine:
+        with closing(DuckDBEngine(self._read_context(), sandbox=self.context.sandbox)) as engine:
             return engine.sql(query, others | {self.name: self.relation})
 
     def _labels(self) -> Labels:
@@ -319,7 +320,8 @@ class Table:
 
         budget = parse_bytes(memory_budget, "memory_budget")
         context = replace(self._read_context(), in_flight=max(budget // 4, 1))
-        return Scan.of(self.name, self.relation(), context, where, columns, self.context.store_options)
+        options, sandbox = self.context.store_options, self.context.sandbox
+        return Scan.of(self.name, self.relation(), context, where, columns, options, sandbox=sandbox)
 
     def plan(self, where: str | None = None, columns: Sequence[str] | None = None) -> ScanPlan:
         """Say what a scan would read: virtual files, and how many windows, splits, row groups, granules and bytes.

@@ -60,3 +60,16 @@ def test_columns_of_one_name_are_told_apart(call, metrics):
 def test_an_empty_query_is_refused(call, metrics):
     answer = call("sql", " ")
     assert (answer.code, answer.err) == (2, "error: the query is empty; write a select\n")
+
+
+def test_in_a_sandbox_queries_read_tables_of_the_lake_alone(call, metrics, tmp_path):
+    assert call("sql", "select count(*) as n from metrics", "--sandbox", "--json").json == [{"n": 5}]
+    for query in (
+        "select * from read_text('/etc/hostname')",
+        f"copy metrics to '{tmp_path}/out.csv'",
+        "set threads = 1",
+    ):
+        answer = call("sql", query, "--sandbox")
+        assert answer.code == 2
+        assert "sandbox" in answer.err
+    assert not (tmp_path / "out.csv").exists()

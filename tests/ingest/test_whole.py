@@ -236,8 +236,11 @@ def run(lakes, data):
         taken, late, ahead = judged(batch)
         if not taken:
             version = table.version
-            with pytest.raises(InvalidInput, match="no rows|would be dropped"):
-                lakes.ingest(table, batch)
+            if batch.rows.num_rows:
+                with pytest.raises(InvalidInput, match="would be dropped"):
+                    lakes.ingest(table, batch)
+            else:
+                assert lakes.ingest(table, batch).rows == 0
             assert table.version == version
             continue
         result = lakes.ingest(table, batch)

@@ -51,13 +51,14 @@ class Invocation:
         return cls(resolved, JsonOutput() if given.get("json") else TextOutput())
 
     @contextmanager
-    def lake(self, *, create: bool = False) -> Iterator[Lake]:
+    def lake(self, *, create: bool = False, sandbox: bool = False) -> Iterator[Lake]:
         """Open the lake for one command; one that is not there is made only by what creates something."""
         from windrow.lake import connect
 
         config = self.config
+        options = config.store_options
         with connect(
-            config.lake, metastore=config.metastore, create=create, store_options=config.store_options
+            config.lake, metastore=config.metastore, create=create, store_options=options, sandbox=sandbox
         ) as lake:
             yield lake
 

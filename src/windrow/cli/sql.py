@@ -31,8 +31,11 @@ __all__ = ["sql"]
 )
 @click.option("-o", "--output", metavar="FILE", help="Write to this file instead of stdout.")
 @click.option("--explain", is_flag=True, help="Say what the query would read, and why, and do not.")
+@click.option("--sandbox", is_flag=True, help="Let queries read tables of the lake, and do nothing else.")
 @pass_invocation
-def sql(invocation: Invocation, query: str | None, form: str | None, output: str | None, *, explain: bool) -> None:
+def sql(
+    invocation: Invocation, query: str | None, form: str | None, output: str | None, *, explain: bool, sandbox: bool
+) -> None:
     """Answer QUERY on DuckDB; - reads it from stdin. On a terminal, no QUERY at all starts a shell.
 
     \b
@@ -40,12 +43,13 @@ def sql(invocation: Invocation, query: str | None, form: str | None, output: str
     windrow sql "select * from metrics" -o metrics.parquet
 
     Parquet files are named by path or address in place of a table. Answers are written as they are worked out, tables
-    excepted, and a file gets its name when it is whole. On a terminal, a table has the first 100 rows.
+    excepted, and a file gets its name when it is whole. On a terminal, a table has the first 100 rows. Queries are
+    DuckDB's with all that it can do, files included, unless --sandbox is given.
     """
     chosen = _chosen(invocation, form, output)
     interactive = query is None and output is None and sys.stdin.isatty() and sys.stdout.isatty()
     text = sys.stdin.read() if query in (None, "-") and not interactive else str(query)
-    with invocation.lake() as lake:
+    with invocation.lake(sandbox=sandbox) as lake:
         if interactive:
             from windrow.cli.shell import run_shell
 

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 import duckdb
 import pyarrow as pa
 
-from windrow.engines.filesystem import VirtualFileSystem, new_database
+from windrow.engines.filesystem import PROTOCOL, VirtualFileSystem, new_database
 from windrow.engines.selection import Selection
 from windrow.errors import InvalidInput, NotFound, StorageError, WindrowError
 from windrow.scan.context import ReadContext
@@ -30,6 +30,9 @@ class _Database:
         self.files = VirtualFileSystem()
         self.connection = new_database()
         self.connection.register_filesystem(self.files)
+        # Conditions are text that somebody wrote, and scans read virtual files alone.
+        self.connection.execute(f"SET allowed_directories = ['{PROTOCOL}://']")
+        self.connection.execute("SET enable_external_access = false")
 
 
 _kept: dict[int, _Database] = {}

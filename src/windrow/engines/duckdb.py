@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -24,9 +24,13 @@ from windrow.engines.explanation import Explanation
 from windrow.engines.filesystem import VirtualFileSystem, new_database
 from windrow.engines.frames import as_tables
 from windrow.engines.interrupting import Worker
+from windrow.engines.listings import described, listed
 from windrow.engines.metadata import metadata_answer
 from windrow.engines.refusals import refusal
 from windrow.engines.relations import Relation
+from windrow.engines.sandbox import Guard, check_tables, lock
+from windrow.engines.statements import named_tables, refuse_changes
+from windrow.engines.tables import FixedTables, Tables
 from windrow.engines.taking import Collecting, Statement, Streaming, Taking
 from windrow.engines.views import Bound, Views
 from windrow.errors import ConfigError, NotFound, Replaced, SnapshotExpired, StorageError
@@ -57,8 +61,8 @@ class Asked:
     """A query, and what the names in it can stand for."""
 
     query: str
-    tables: Mapping[str, Callable[[], Relation]]
-    """Those of which the name is a word of the query are looked at."""
+    tables: Tables
+    """Those that the query names are looked at."""
     files: Callable[[str], Relation | None] = lambda _: None
     """What the path or address of Parquet files stands for; None leaves them to DuckDB."""
     parameters: Parameters = None
@@ -69,18 +73,28 @@ class Asked:
 
 
 class DuckDBEngine:
-    """A kept connection; queries run one at a time."""
+    """A kept connection; queries run one at a time. In a sandbox they read the tables that they are given, no more."""
 
-    def __init__(self, context: ReadContext, *, threads: int | None = None, memory_limit: str | None = None) -> None:
+    def __init__(
+        self,
+        context: ReadContext,
+        *,
+        threads: int | None = None,
+        memory_limit: str | None = None,
+        sandbox: bool = False,
+    ) -> None:
         self._context = context
         self._lock = threading.Lock()
         self._worker = Worker()
         self._files = VirtualFileSystem()
         self._connection = _connected(threads, memory_limit)
         self._connection.register_filesystem(self._files)
-        self._views = Views(self._connection, self._files, context)
-        self._light = self._without_optimizer()
-        self._is_ours = True
+        self._guard = Guard(self._connection) if sandbox else None
+        self._views = self._views_of(self._connection)
+        self._light = self._with("PRAGMA disable_optimizer")
+        self._profiled = self._with("PRAGMA enable_profiling = 'no_output'") if sandbox else None
+        if sandbox:
+            lock(self._connection)
         self._templates = Templates()
         self._narrowed: dict[tuple[int, frozenset[str] | None], tuple[Relation, Relation, pa.Schema]] = {}
 
@@ -90,11 +104,11 @@ class DuckDBEngine:
         tables: Mapping[str, Callable[[], Relation]],
         files: Callable[[str], Relation | None] = lambda _: None,
     ) -> Answer:
-        """Answer one query; every table of which the name is a word of the query can be named in it.
+        """Answer one query, in which the tables can be named.
 
         `files` says what the path or address of Parquet files stands for; None leaves them to DuckDB.
         """
-        return self.answer(Asked(query, tables, files))
+        return self.answer(Asked(query, FixedTables(tables), files))
 
     def answer(self, asked: Asked) -> Answer:
         """Answer a query."""
@@ -116,19 +130,23 @@ class DuckDBEngine:
         """Close the connection."""
         self._worker.close()
         self._light[0].close()
+        if self._profiled is not None:
+            self._profiled[0].close()
         self._connection.close()
 
-    def _without_optimizer(self) -> tuple[duckdb.DuckDBPyConnection, Views]:
-        """A cursor for queries that take less time than it takes to optimize them, and its views."""
+    def _with(self, setting: str) -> tuple[duckdb.DuckDBPyConnection, Views]:
+        """A cursor of its own for a setting, and its views."""
         cursor = self._connection.cursor()
-        cursor.execute("PRAGMA disable_optimizer")
-        return cursor, Views(cursor, self._files, self._context)
+        cursor.execute(setting)
+        return cursor, self._views_of(cursor)
+
+    def _views_of(self, connection: duckdb.DuckDBPyConnection) -> Views:
+        return Views(connection, self._files, self._context, reads_paths=self._guard is None)
 
     def _ask(self, asked: Asked, take: Taking[T]) -> T:
-        words = {word.lower() for word in re.findall(r"\w+", asked.query)}
-        named = {name: relation for name, relation in asked.tables.items() if name.lower() in words}
         with self._lock:
-            naming = self._templates.naming(asked.query)
+            asked, naming = self._allowed(asked)
+            named = asked.tables.named(self._named(naming, asked.query))
             for attempt in range(1, _ATTEMPTS + 1):
                 with ExitStack() as stack:
                     try:
@@ -155,19 +173,42 @@ class DuckDBEngine:
                         raise
         raise AssertionError("unreachable")
 
+    def _allowed(self, asked: Asked) -> tuple[Asked, Naming]:
+        """A statement as it is run; one that would change or hide a table of the lake is refused."""
+        if self._guard is not None:
+            asked = _confined(asked, self._guard)
+        naming = self._templates.naming(asked.query)
+        if naming.statements:
+            refuse_changes(naming, asked.tables.names)
+            asked = replace(asked, query=described(naming, asked.tables) or asked.query)
+        return asked, naming
+
+    def _named(self, naming: Naming, query: str) -> set[str]:
+        try:
+            return named_tables(self._connection, naming, query)
+        except duckdb.Error:
+            # The query cannot be read; what is wrong with it is said when it is run.
+            return set(naming.tables)
+
     def _answer(self, asked: Asked, naming: Naming, relations: Mapping[str, Relation], take: Taking[T]) -> T:
         began = time.perf_counter()
         with ExitStack() as stack:
             connection, views = self._connection, self._views
-            if isinstance(take, Streaming):
-                # Rows that nobody comes to read go away with the cursor.
+            if isinstance(take, Streaming) or naming.tree is None:
+                # Rows that nobody comes to read go away with the cursor, and so does what a statement sets or creates.
                 connection = stack.enter_context(self._connection.cursor())
-                views = Views(connection, self._files, self._context)
-            views.drop(_words(naming, views) - {name.lower() for name in relations})
+                views = self._views_of(connection)
+            elif self._profiled is not None and take.explains and take.runs:
+                connection, views = self._profiled
+            views.drop({name.lower() for name in naming.tables} - {name.lower() for name in relations})
             constants, bound = Constants(connection, asked.parameters), list[Bound]()
             stack.callback(self._give_up, constants, views)
             try:
-                known = self._from_metadata(asked, naming, relations)
+                known = (
+                    listed(connection, asked.query, asked.tables)
+                    if naming.tree is None
+                    else self._from_metadata(asked, naming, relations)
+                )
                 if known is None or take.explains:
                     needed = {} if known is not None else self._needed(constants, naming, relations)
                     plans = self._plans(naming, relations, needed, take, views)
@@ -180,6 +221,7 @@ class DuckDBEngine:
                 is_select = naming.tree is not None and ";" not in asked.query
                 planning = time.perf_counter() - began
                 statement = Statement(connection, asked.query, asked.parameters, is_select, bound, planning, known)
+                statement = replace(statement, is_profiled=self._profiled is not None)
                 is_short = views is self._light[1] and all(map(_is_one_vector, bound))
                 taken = take(statement, lambda work: self._worker.run(connection, work, is_short=is_short))
                 constants.end(commit=True)
@@ -211,15 +253,10 @@ class DuckDBEngine:
         return plans
 
     def _is_light(self, asked: Asked, naming: Naming, plans: Sequence[Bound]) -> bool:
-        """Whether a query is one SELECT from few rows of one table: there is nothing for an optimizer to gain.
-
-        Whoever ran a statement that is no query may have changed settings of the connection, and gets that one.
-        """
+        """Whether a query is one SELECT from few rows of one table: there is nothing for an optimizer to gain."""
         tree = naming.tree
-        self._is_ours &= tree is not None
         return (
-            self._is_ours
-            and isinstance(tree, exp.Select)
+            isinstance(tree, exp.Select)
             and naming.scopes is not None
             and len(naming.scopes) == len(naming.tables) == len(plans) == 1
             and plans[0].gathered is not None
@@ -267,6 +304,13 @@ class DuckDBEngine:
             return {}
 
 
+def _confined(asked: Asked, guard: Guard) -> Asked:
+    """The same without files and variables of the caller, if it is one that a sandbox runs."""
+    names = guard.names(asked.query)
+    check_tables(names, [*asked.tables.named(path[0] for path in names.tables), *asked.frames])
+    return replace(asked, files=lambda _: None, variables={})
+
+
 def _connected(threads: int | None, memory_limit: str | None) -> duckdb.DuckDBPyConnection:
     connection = new_database()
     # Variables of this program are nobody's tables.
@@ -301,14 +345,7 @@ def _frames(asked: Asked, naming: Naming, relations: Mapping[str, Relation]) -> 
     return {**asked.frames, **as_tables(found, relations)}
 
 
-def _words(naming: Naming, views: Views) -> set[str]:
-    """Names that a view could stand in for: all of them, where it is not known what a query names."""
-    if naming.tree is None:
-        return {name.lower() for name in views.names}
-    return {name.lower() for name in naming.tables}
-
-
 def _refused(error: duckdb.Error, asked: Asked, relations: Mapping[str, Relation]) -> Exception:
-    tables = [*asked.tables, *asked.frames]
+    tables = [*asked.tables.names, *asked.frames]
     columns = [name for relation in relations.values() for name in (*relation.columns.names, *relation.extra_names)]
     return refusal(error, tables, list(dict.fromkeys(columns)))

@@ -58,13 +58,15 @@ class Explaining:
 def _run(statement: Statement, run: Run) -> tuple[int, str]:
     """Run the query; how many rows its answer has, and what DuckDB says of how it went."""
     connection = statement.connection
-    connection.execute("PRAGMA enable_profiling = 'no_output'")
+    if not statement.is_profiled:
+        connection.execute("PRAGMA enable_profiling = 'no_output'")
     try:
         rows = len(statement.table(run))
         # The hints of DuckDB's package do not know the name of the format that EXPLAIN ANALYZE has.
         return rows, str(connection.get_profiling_information(format="text"))  # type: ignore[arg-type]
     finally:
-        connection.execute("PRAGMA disable_profiling")
+        if not statement.is_profiled:
+            connection.execute("PRAGMA disable_profiling")
 
 
 def _planned(statement: Statement, run: Run) -> str:

@@ -21,9 +21,10 @@ from windrow.scan.pins import Hold
 from windrow.scan.reading import VirtualReader
 from windrow.scan.virtual import VirtualFile
 
-__all__ = ["LentFiles", "VirtualFileSystem", "new_database"]
+__all__ = ["PROTOCOL", "LentFiles", "VirtualFileSystem", "new_database"]
 
-_PROTOCOL = "windrow"
+PROTOCOL = "windrow"
+"""Paths of virtual files begin so."""
 _MADE = datetime(2000, 1, 1, tzinfo=UTC)
 _numbers = itertools.count(1)
 
@@ -53,7 +54,7 @@ class _EngineHandle(Handle):
 class VirtualFileSystem(AbstractFileSystem):  # type: ignore[misc]
     """The virtual files of the queries that are running. Each name has one reader, which its owner closes."""
 
-    protocol = _PROTOCOL
+    protocol = PROTOCOL
     cachable = False
 
     def __init__(self) -> None:
@@ -68,14 +69,14 @@ class VirtualFileSystem(AbstractFileSystem):  # type: ignore[misc]
         if self._readers.setdefault(name, reader) is not reader:
             raise AlreadyExists(f"virtual file {name!r}: another query is reading under this name; choose another name")
         try:
-            yield f"{_PROTOCOL}://{name}"
+            yield f"{PROTOCOL}://{name}"
         finally:
             del self._readers[name]
 
     @property
     def paths(self) -> list[str]:
         """The paths that are served now."""
-        return [f"{_PROTOCOL}://{name}" for name in self._readers]
+        return [f"{PROTOCOL}://{name}" for name in self._readers]
 
     def open(self, path: str, mode: str = "rb", **_: Any) -> Handle:  # noqa: ARG002
         """Open a file for reading."""
@@ -114,7 +115,7 @@ class LentFiles(AbstractFileSystem):  # type: ignore[misc]
 
     def __init__(self) -> None:
         super().__init__()
-        self.protocol = f"{_PROTOCOL}-{next(_numbers)}"
+        self.protocol = f"{PROTOCOL}-{next(_numbers)}"
         self._kept: dict[str, tuple[VirtualFile, ReadContext, Hold | None]] = {}
 
     def keep(self, virtual: VirtualFile, context: ReadContext, hold: Hold | None) -> str:

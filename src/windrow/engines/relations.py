@@ -17,7 +17,11 @@ from windrow.scan.schema import arrow_of
 from windrow.scan.spelling import sql_name, sql_text
 from windrow.scan.virtual import VirtualFile
 
-__all__ = ["Relation", "found_columns", "rows_sql", "source_sql"]
+__all__ = ["Relation", "duckdb_types", "found_columns", "rows_sql", "source_sql"]
+
+
+_READ_PARQUET = "system.main.read_parquet"
+"""DuckDB's own function, whatever a macro of that name does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,7 @@ def rows_sql(
     """The query that gives the rows of a relation out of virtual files, which are served under paths."""
     # Folders of a table are named after tenants and windows, which are no columns.
     options = f"union_by_name = {len(paths) > 1}, hive_partitioning = false"
-    files = f"FROM read_parquet([{', '.join(map(sql_text, paths))}], {options})"
+    files = f"FROM {_READ_PARQUET}([{', '.join(map(sql_text, paths))}], {options})"
     return source_sql(cursor, relation, virtual, files if paths else "WHERE false")
 
 
@@ -95,13 +99,18 @@ def _typed(cursor: duckdb.DuckDBPyConnection, columns: pa.Schema, found: Mapping
     """Each column with the type that it has in the table; files may have a narrower one, or lack it."""
     if all(found.get(column.name) == {column.type} for column in columns):
         return ", ".join(sql_name(column.name) for column in columns)
-    types = cursor.from_arrow(pa.schema([_declared(column) for column in columns]).empty_table()).types
+    types = duckdb_types(cursor, columns)
     return ", ".join(
         sql_name(column.name)
         if found.get(column.name) == {column.type}
         else f"CAST({sql_name(column.name) if column.name in found else 'NULL'} AS {kind}) AS {sql_name(column.name)}"
         for column, kind in zip(columns, types, strict=True)
     )
+
+
+def duckdb_types(cursor: duckdb.DuckDBPyConnection, columns: pa.Schema) -> list[str]:
+    """The types of columns, by the names that DuckDB has for them."""
+    return [str(kind) for kind in cursor.from_arrow(pa.schema(map(_declared, columns)).empty_table()).types]
 
 
 def _declared(column: pa.Field) -> pa.Field:

@@ -55,14 +55,19 @@ class Scan:
         where: str | Predicate | None = None,
         columns: Iterable[str] | None = None,
         store_options: Mapping[str, str] | None = None,
+        *,
+        sandbox: bool = False,
     ) -> Scan:
-        """Check a question to a relation: `where` is the text of a condition, or a predicate."""
+        """Check a question to a relation: `where` is the text of a condition, or a predicate.
+
+        In a sandbox a condition has functions that compute, and no others.
+        """
         if isinstance(columns, str):
             raise InvalidInput(f"scan of {name!r}: columns={columns!r} is a text; give a list of names")
         if where is None:
             return cls(Selection.of(name, relation, None, columns), context, store_options or {})
         with scanning_cursor() as cursor:
-            selection = Selection.of(name, relation, condition_text(where, cursor), columns)
+            selection = Selection.of(name, relation, condition_text(where, cursor, sandbox=sandbox), columns)
             selection.check(cursor)
             return cls(selection, context, store_options or {})
 

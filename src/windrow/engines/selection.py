@@ -13,6 +13,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from windrow.engines.relations import Relation, rows_sql
+from windrow.engines.sandbox import check_functions
+from windrow.engines.syntax import names_in, parsed_condition
 from windrow.errors import InvalidInput
 from windrow.model.predicate import Predicate
 from windrow.scan.conditions import all_of
@@ -119,8 +121,11 @@ def _delivered(kind: pa.DataType) -> pa.DataType:
     return pa.float64() if pa.types.is_decimal(kind) and kind.precision > _MOST_DIGITS else kind
 
 
-def condition_text(where: str | Predicate, cursor: duckdb.DuckDBPyConnection) -> str:
-    """Return a condition as text, in which the present moment is a value: whoever asks it later asks the same."""
+def condition_text(where: str | Predicate, cursor: duckdb.DuckDBPyConnection, *, sandbox: bool = False) -> str:
+    """Return a condition as text, in which the present moment is a value: whoever asks it later asks the same.
+
+    What DuckDB's parser takes for more than a condition, or for a query inside, is refused.
+    """
     if not isinstance(where, str):
         if not isinstance(where, Predicate):
             raise InvalidInput(f"where is a {type(where).__name__}; give the text of a condition, or a Predicate")
@@ -128,6 +133,11 @@ def condition_text(where: str | Predicate, cursor: duckdb.DuckDBPyConnection) ->
     condition = parse_condition(where)
     if condition.find(exp.Query):
         raise InvalidInput(f"condition {where!r} asks a query inside; use lake.sql for that")
+    parsed = parsed_condition(cursor, where)
+    if parsed is None:
+        raise InvalidInput(f"condition {where!r} is more than a condition; give what stands behind WHERE alone")
+    if sandbox:
+        check_functions(names_in(parsed))
     moments = [node for node in condition.walk() if _is_moment(node)]
     if not moments:
         return where

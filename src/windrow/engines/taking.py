@@ -39,6 +39,8 @@ class Statement:
     """Seconds that went by before it could run."""
     known: pa.Table | None = None
     """The answer, where metadata has it."""
+    is_profiled: bool = False
+    """Whether the connection reports how queries go by itself."""
 
     def result(self) -> duckdb.DuckDBPyRelation:
         """The result, of which nothing is worked out yet."""

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from windrow.engines.filesystem import VirtualFileSystem
 from windrow.engines.relations import Relation, rows_sql, source_sql
+from windrow.errors import InvalidInput
 from windrow.model.predicate import Predicate
 from windrow.scan.context import ReadContext
 from windrow.scan.gathering import Gathered, Gathering
@@ -52,9 +53,11 @@ class _Slot:
     def __init__(self, name: str, table: pa.Table) -> None:
         self.name = name
         self.schema = table.schema
-        self.table = table
+        self.table: pa.Table | None = table
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        if self.table is None:
+            raise InvalidInput("a view reads a table of the lake that the query does not name; name the table itself")
         return self.table.__arrow_c_stream__(requested_schema)
 
 
@@ -73,10 +76,18 @@ class Bound:
 
 
 class Views:
-    """The views of one connection."""
+    """The views of one connection, which may read files by their paths or not."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, files: VirtualFileSystem, context: ReadContext) -> None:
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        files: VirtualFileSystem,
+        context: ReadContext,
+        *,
+        reads_paths: bool = True,
+    ) -> None:
         self._connection = connection
+        self._reads_paths = reads_paths
         self._files = files
         self._context = context
         self._number = next(_numbers)
@@ -117,7 +128,7 @@ class Views:
         slot = self._slots[key]
         self._slots.move_to_end(key)
         slot.table = table
-        stack.callback(setattr, slot, "table", table.slice(0, 0))
+        stack.callback(setattr, slot, "table", None)
         return slot
 
     def drop(self, names: Collection[str]) -> None:
@@ -127,11 +138,6 @@ class Views:
         for name in dict.fromkeys(others):
             self._connection.execute(f"DROP VIEW IF EXISTS {sql_name(name)}")
             del self._made[name]
-
-    @property
-    def names(self) -> list[str]:
-        """The names that have views."""
-        return list(self._made)
 
     def forget(self) -> None:
         """Nothing is known of the views any more: what was done was undone."""
@@ -164,7 +170,7 @@ class Views:
 
     def _serve(self, stack: ExitStack, name: str, virtual: VirtualFile) -> tuple[list[str], VirtualReader | PlainFiles]:
         """The paths under which DuckDB finds a virtual file, or the files that it is made of."""
-        plain = plain_files(virtual, wanted=self._context.plain)
+        plain = plain_files(virtual, wanted=self._context.plain) if self._reads_paths else None
         if plain is not None:
             return plain
         reader = stack.enter_context(VirtualReader(virtual, self._context))

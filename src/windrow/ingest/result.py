@@ -10,7 +10,7 @@ from windrow.errors import InvalidInput
 from windrow.ingest.report import Told
 from windrow.metastore import CommitRecord, Published
 
-__all__ = ["IngestResult", "result_of", "summary_of"]
+__all__ = ["IngestResult", "nothing_of", "result_of", "summary_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,11 @@ def summary_of(told: Told) -> dict[str, Any]:
         "conflicting": counts.conflicting,
         "dead_letters": [asdict(each) for each in told.dead_letters],
     }
+
+
+def nothing_of(table: str, commit_id: str, version: int) -> IngestResult:
+    """Return the result of an ingest without rows: nothing was published, and the version is the one before."""
+    return IngestResult(table, commit_id, version, rows=0, splits=0, windows=0, size_bytes=0, null_timestamps=0)
 
 
 def result_of(

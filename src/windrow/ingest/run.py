@@ -15,7 +15,7 @@ from windrow.errors import InvalidInput, WindrowError
 from windrow.ingest.batch import StreamBatch
 from windrow.ingest.late import ArrivalRule
 from windrow.ingest.report import Counts, split_of, told_by
-from windrow.ingest.result import IngestResult, result_of, summary_of
+from windrow.ingest.result import IngestResult, nothing_of, result_of, summary_of
 from windrow.ingest.sources import Source
 from windrow.ingest.spill import MEMORY_BUDGET
 from windrow.ingest.steps import check_rows, written_schema
@@ -117,6 +117,9 @@ class Ingest:
         """Make visible what the tasks of an attempt reported, and move the checkpoint of the stream with it."""
         try:
             told = told_by(reports)
+            if not told.counts.read and self.batch is None:
+                self.give_up(attempt)
+                return nothing_of(self.table.name, self.commit_id, self.table.version)
             self._check_counts(told.splits, told.counts)
             checkpoint = self._checkpoint()
         except BaseException:
@@ -168,8 +171,6 @@ class Ingest:
         for id_ in ("DM-2", "DM-3"):
             require(id_, points_accepted=counts.read - counts.dropped, points_written=written)
         name = self.table.name
-        if not counts.read and self.batch is None:
-            raise InvalidInput(f"table {name!r}: the data has no rows; nothing was published")
         if counts.dropped > self.most_dropped * counts.read or not (splits or self.batch):
             raise InvalidInput(
                 f"table {name!r}: {counts.late} of {counts.read} rows are late, {counts.future} lie in the future and "

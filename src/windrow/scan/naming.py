@@ -39,6 +39,8 @@ class Naming:
     """Names in place of tables."""
     places: tuple[exp.Table, ...] = ()
     """Where these are in the tree, and others that have a schema before them."""
+    statements: tuple[exp.Expr, ...] = ()
+    """Parsed statements, where they are more or less than one query."""
 
     @classmethod
     def of(cls, query: str | exp.Expr) -> Naming:
@@ -49,12 +51,13 @@ class Naming:
             return cls(None)
         tree: Any = statements[0] if len(statements) == 1 else None
         if not isinstance(tree, exp.Query):
-            return cls(None)
-        places = tuple(tree.find_all(exp.Table))
-        tables = [table.name for table in places if not table.db]
+            return cls(None, statements=tuple(each for each in statements if each is not None))
+        scopes, places = _scopes_of(tree), tuple(tree.find_all(exp.Table))
+        named_queries = _named_queries(scopes or ())
+        tables = [table.name for table in places if _is_name(table) and id(table) not in named_queries]
         files = tuple(dict.fromkeys(name for name in tables if name.endswith(".parquet")))
         words = None if any(map(_means_more, tree.walk())) or _means_rows(tree) else _names(tree)
-        return cls(words, files, tree, _scopes_of(tree), tuple(dict.fromkeys(tables)), places)
+        return cls(words, files, tree, scopes, tuple(dict.fromkeys(tables)), places)
 
     def means(self, name: str) -> bool:
         """Whether a column of this name can be meant."""
@@ -67,6 +70,17 @@ def _scopes_of(tree: exp.Expr) -> Sequence[Scope] | None:
         return traverse_scope(tree) if isinstance(tree, exp.Query) else []
     except (SqlglotError, RecursionError):
         return None
+
+
+def _is_name(table: exp.Table) -> bool:
+    """Whether a table is named, and no more: it is no function, and has no schema before it."""
+    return bool(table.name) and not table.db
+
+
+def _named_queries(scopes: Sequence[Scope]) -> set[int]:
+    """The ids of nodes that look like tables and refer to queries of WITH."""
+    sources = (each for scope in scopes for each in scope.selected_sources.values())
+    return {id(node) for node, source in sources if isinstance(node, exp.Table) and isinstance(source, Scope)}
 
 
 def _names(tree: Any) -> frozenset[str]:
