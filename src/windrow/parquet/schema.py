@@ -52,7 +52,7 @@ def _integer(bit_width: int, *, signed: bool) -> LogicalType:
 
 
 # What the older way of saying it, the converted type, means. Decimals are not here: they have parameters.
-_CONVERTED = {
+CONVERTED_TYPES = {
     0: LogicalType("STRING"),
     1: LogicalType("MAP"),
     2: LogicalType("MAP"),
@@ -69,7 +69,7 @@ _CONVERTED = {
     20: LogicalType("BSON"),
     21: LogicalType("INTERVAL"),
 }
-_CONVERTED_DECIMAL = 5
+CONVERTED_DECIMAL = 5
 
 # What a plain number is anyway.
 _PLAIN = {PhysicalType.INT32: _integer(32, signed=True), PhysicalType.INT64: _integer(64, signed=True)}
@@ -93,10 +93,10 @@ class SchemaElement(NamedTuple):
     def meaning(self) -> LogicalType | None:
         """What the values mean, in whichever way the file says it; None if they are just numbers or bytes."""
         meaning = self.logical_type
-        if meaning is None and self.converted_type == _CONVERTED_DECIMAL:
+        if meaning is None and self.converted_type == CONVERTED_DECIMAL:
             meaning = LogicalType("DECIMAL", precision=self.precision, scale=self.scale or 0)
         if meaning is None and self.converted_type is not None:
-            meaning = _CONVERTED.get(self.converted_type)
+            meaning = CONVERTED_TYPES.get(self.converted_type)
         plain = self.physical_type is not None and meaning == _PLAIN.get(self.physical_type)
         return None if plain else meaning
 

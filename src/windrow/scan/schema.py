@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 from windrow.errors import Incompatible
 from windrow.kernels import rules as r
 from windrow.parquet import thrift as t
+from windrow.parquet.converted import lacks_converted_type, with_converted_type
 from windrow.parquet.footer import ParquetFooter
 from windrow.parquet.placement import VirtualSchema, leaf_positions
 from windrow.parquet.schema import Leaf, Repetition, leaves_of, subtree_end
@@ -42,8 +43,7 @@ def merged_schema(footers: Sequence[ParquetFooter], columns: Sequence[str]) -> V
         if owner is None:
             continue
         start, stop = _span(owner, name)
-        places = owner.element_positions.tolist()
-        pieces += [owner.metadata[places[at] : places[at + 1]] for at in range(start, stop)]
+        pieces += _pieces(owner, start, stop)
         elements += owner.schema[start:stop]
         known = owner.column_orders
         orders += [0 if known is None else known[leaf.index] for leaf in _leaves(owner, name)]
@@ -55,6 +55,15 @@ def merged_schema(footers: Sequence[ParquetFooter], columns: Sequence[str]) -> V
         None if any(footer.column_orders is None for footer in footers) else _orders(orders),
         footers[0].created_by,
     )
+
+
+def _pieces(footer: ParquetFooter, start: int, stop: int) -> list[bytes]:
+    """Elements as the file has them, with what engines need to take them for what they are."""
+    places = footer.element_positions.tolist()
+    return [
+        with_converted_type(element) if lacks_converted_type(element) else footer.metadata[places[at] : places[at + 1]]
+        for at, element in enumerate(footer.schema[start:stop], start)
+    ]
 
 
 def positions_in(footer: ParquetFooter, schema: VirtualSchema) -> list[int] | None:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windrow.parquet import chunk as c
+from windrow.parquet.converted import lacks_converted_type
 from windrow.parquet.footer import MAGIC
 from windrow.parquet.page_index import OffsetIndex
 from windrow.parquet.placement import (
@@ -330,7 +331,7 @@ class _Space:
         assert positions is not None  # noqa: S101 (the plan puts only such parts together)
         misleading = misleading_flags(footer, self._schema)
         hidden = np.uint32(misleading | _NOT_MAPPED)
-        self._hides |= bool(misleading)
+        self._hides |= bool(misleading) or any(lacks_converted_type(footer.leaves[at].element) for at in positions)
         # A row group of which only some granules are read can be no whole one.
         self._whole += part.sidecar.row_group_count if all(piece.stop is None for piece in part.pieces) else -1
         there = [leaf for leaf, position in enumerate(positions) if position >= 0]
