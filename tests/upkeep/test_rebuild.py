@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import random
+from contextlib import suppress
 
 import pytest
+from deltalake import DeltaTable
 
-from windrow.errors import AlreadyExists, NotFound, StorageError
+import windrow
+from windrow.errors import AlreadyExists, Damaged, NotFound, StorageError
+from windrow.mirror import follow
+from windrow.mirror.actions import entry_of
 from windrow.testing import Fault, FaultKind, FaultyStore
 from windrow.testing.worlds import NOON, World, compact, points, visible
 
@@ -162,3 +168,123 @@ def test_a_table_that_is_known_is_left_alone_and_one_without_a_log_is_not_found(
             lake.rebuild_table("events")
         with pytest.raises(NotFound, match="no Delta log"):
             lake.rebuild_table("others")
+
+
+def key(number):
+    return f"{LOG}{number:020d}.json"
+
+
+def a_log(world, count=6):
+    """Ingest some rows, each in a version of its own, and lose the metastore."""
+    with world.open() as lake:
+        table = lake.create_table("events", sort="host|timestamp/V2")
+        for number in range(count):
+            table.ingest(points(number))
+    world.lose_metastore()
+
+
+@pytest.mark.parametrize("damage", ["gone", "torn"])
+def test_entries_behind_a_lost_one_are_never_overwritten(world, damage):
+    a_log(world)
+    if damage == "gone":
+        world.store.delete(key(3))
+    else:
+        world.store.put(key(3), world.store.get(key(3))[:-7])
+    intact = {number: world.store.get(key(number)) for number in (0, 1, 2, 4, 5, 6)}
+    lake, result = rebuilt(world)
+    with lake:
+        assert (result.version, result.rows) == (2, 2)
+        assert "entry 3 of the Delta log" in result.log_ends
+        assert len(result.lost_entries) == 1
+        assert {number: world.store.get(key(number)) for number in intact} == intact
+        table = lake.table("events")
+        assert table.upkeep.check(data=True).sound
+        table.ingest(points(30))
+        assert table.upkeep.check(data=True).sound
+    world.lose_metastore()
+    lake, again = rebuilt(world)
+    with lake:
+        assert (again.version, again.rows, again.log_ends, again.lost_entries) == (3, 3, None, ())
+
+
+def test_what_follows_a_lost_entry_counts_from_the_next_one_that_says_all(world):
+    with world.open() as lake:
+        table = lake.create_table("events", sort="host|timestamp/V2")
+        for number in range(3):
+            table.ingest(points(number))
+        table.change(mirror=False)
+        table.ingest(points(3))
+        table.upkeep.gc.run(grace=0)
+        table.change(mirror=True)
+        table.ingest(points(4))
+        rows = world.rows(table)
+    world.store.delete(key(1))
+    world.lose_metastore()
+    lake, result = rebuilt(world)
+    with lake:
+        assert (result.version, result.log_ends) == (5, None)
+        assert len(result.lost_entries) == 1
+        assert world.rows(lake.table("events")) == rows
+        assert lake.table("events").upkeep.check(data=True).sound
+
+
+@pytest.mark.parametrize("lost", [(1,), (0, 3), (4,)])
+def test_what_follows_a_lost_entry_counts_from_the_next_checkpoint(tmp_path, monkeypatch, lost):
+    monkeypatch.setattr(follow, "CHECKPOINT_EVERY", 4)
+    with windrow.connect(tmp_path) as lake:
+        table = lake.create_table("events", sort="host|timestamp/V2")
+        for number in range(6):
+            table.ingest(points(number))
+        rows = sorted(lake.sql("select * from events").arrow().to_pylist(), key=str)
+    for number in lost:
+        (tmp_path / key(number)).unlink()
+    (tmp_path / "windrow.db").unlink()
+    with windrow.connect(tmp_path) as lake:
+        result = lake.rebuild_table("events")
+        assert (result.version, result.rows, result.log_ends, len(result.lost_entries)) == (6, 6, None, len(lost))
+        assert sorted(lake.sql("select * from events").arrow().to_pylist(), key=str) == rows
+        assert lake.table("events").upkeep.check(data=True).sound
+    assert DeltaTable(tmp_path / "events").to_pyarrow_table().num_rows == 6
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda action: action["commitInfo"]["windrow"].update(version=2**62),
+        lambda action: action["commitInfo"]["windrow"].update(kind=7),
+        lambda action: action["commitInfo"]["windrow"].pop("published_at"),
+        lambda action: action["metaData"]["configuration"].pop("windrow.settings"),
+        lambda action: action["metaData"]["configuration"].update({"windrow.settings": "{}"}),
+        lambda action: action["metaData"]["configuration"].update({"windrow.columns": '[["a", 1, "AAAA"]]'}),
+        lambda action: action["metaData"]["configuration"].update({"windrow.columns": "[1]"}),
+        lambda action: action["metaData"]["configuration"].update({"windrow.created_at": "now"}),
+        lambda action: action["metaData"].update(configuration=[]),
+    ],
+)
+def test_a_log_that_cannot_be_true_is_damaged(world, change):
+    """An old log carries no digest; what is odd in it is named, and nothing is made of it."""
+    a_log(world, 1)
+    for number in range(2):
+        actions = [json.loads(line) for line in world.store.get(key(number)).splitlines()]
+        for action in actions:
+            action.get("commitInfo", {}).get("windrow", {}).pop("digest", None)
+            with suppress(KeyError):
+                change(action)
+        world.store.put(key(number), entry_of(number, actions))
+    with world.open() as lake:
+        with pytest.raises(Damaged, match="events/_delta_log"):
+            lake.rebuild_table("events")
+        assert list(lake.tables()) == []
+
+
+@pytest.mark.parametrize("path", ["../../../etc/passwd", "/etc/passwd", "a/../../x.parquet", "%2e%2e/x.parquet"])
+def test_a_path_that_leads_out_of_the_table_is_not_followed(world, path):
+    a_log(world, 2)
+    actions = [json.loads(line) for line in world.store.get(key(2)).splitlines()]
+    next(action for action in actions if "add" in action)["add"]["path"] = path
+    world.store.put(key(2), entry_of(2, actions))
+    lake, result = rebuilt(world)
+    with lake:
+        assert (result.version, result.rows) == (1, 1)
+        assert "entry 2 of the Delta log cannot be used" in result.log_ends
+        assert lake.table("events").upkeep.check(data=True).sound

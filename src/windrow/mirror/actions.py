@@ -34,10 +34,13 @@ __all__ = [
     "app_id",
     "commit_info",
     "entry_of",
+    "folders_of",
+    "is_intact",
     "metadata",
     "path_of",
     "protocol",
     "remove",
+    "statistics",
     "transaction",
     "type_of",
 ]
@@ -116,7 +119,9 @@ def metadata(described: Described) -> Action:
 
 def commit_info(described: Described, origin: Origin, checkpoints: Mapping[str, str]) -> Action:
     """Return who made the version, when and why."""
+    # The digest comes before whatever else may be named so; `entry_of` fills it in.
     ours = asdict(origin) | {
+        "digest": "",
         "checkpoints": dict(checkpoints),
         "description": described.digest,
         "partitions": partitions_of(described.columns),
@@ -146,7 +151,7 @@ def add(split: SplitMetadata, described: Described, origin: Origin) -> Action:
             "size": split.size_bytes,
             "modificationTime": split.created_at // 1000,
             "dataChange": origin.kind is not CommitKind.COMPACT,
-            "stats": json.dumps(_statistics(split, described), ensure_ascii=False),
+            "stats": json.dumps(statistics(split, described), ensure_ascii=False),
             "tags": {PREFIX + "split": json.dumps(_outside(split), ensure_ascii=False)},
         }
     }
@@ -175,15 +180,20 @@ def _outside(split: SplitMetadata) -> dict[str, Any]:
 
 
 def _partition_values(split: SplitMetadata, described: Described) -> dict[str, str | None]:
-    values = {
-        "partition_id": str(split.scope.partition_id),
-        "window_start": None if split.window is None else str(split.window.start),
-    }
+    values = folders_of(split)
     return {name: values[name] for name in partitions_of(described.columns)}
 
 
-def _statistics(split: SplitMetadata, described: Described) -> dict[str, Any]:
-    """Bounds that hold for what a reader sees. Floats have none: a NaN is within no bounds."""
+def folders_of(split: SplitMetadata) -> dict[str, str | None]:
+    """Return the folders of a split as Delta writes partition values."""
+    return {
+        "partition_id": str(split.scope.partition_id),
+        "window_start": None if split.window is None else str(split.window.start),
+    }
+
+
+def statistics(split: SplitMetadata, described: Described) -> dict[str, Any]:
+    """Return bounds that hold for what a reader sees. Floats have none: a NaN is within no bounds."""
     low: dict[str, Any] = {}
     high: dict[str, Any] = {}
     nulls: dict[str, int] = {}
@@ -230,6 +240,20 @@ def type_of(text: str) -> pa.DataType:
     return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text))).field(0).type
 
 
-def entry_of(actions: Iterable[Action]) -> bytes:
-    """Return an entry of the log: a line for each action."""
-    return "".join(json.dumps(action, ensure_ascii=False) + "\n" for action in actions).encode()
+def entry_of(number: int, actions: Iterable[Action]) -> bytes:
+    """Return an entry of the log: a line for each action, and in ours a digest of all its bytes."""
+    text = "".join(json.dumps(action, ensure_ascii=False) + "\n" for action in actions).encode()
+    return text.replace(_sealed(""), _sealed(_digest(number, text)), 1)
+
+
+def is_intact(number: int, entry: bytes, digest: str) -> bool:
+    """Whether an entry is, to the byte, the one that carries this digest and number."""
+    return _digest(number, entry.replace(_sealed(digest), _sealed(""), 1)) == digest
+
+
+def _sealed(digest: str) -> bytes:
+    return f'"digest": "{digest}"'.encode()
+
+
+def _digest(number: int, text: bytes) -> str:
+    return hashlib.sha256(b"%d\n%b" % (number, text)).hexdigest()

@@ -7,14 +7,16 @@ behind, or that somebody else has written to, is set right by one entry that say
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from windrow.metastore import CommitKind, Metastore, TableRecord
 from windrow.mirror import actions
 from windrow.mirror.actions import Action, Described, Origin
-from windrow.mirror.log import Log, live_paths
+from windrow.mirror.checkpoints import Checkpoints
+from windrow.mirror.compare import differences
+from windrow.mirror.log import Entry, Log, State, live_paths
 from windrow.mirror.schema import partitions_of
 from windrow.storage import LocalStore, Store
 
@@ -63,16 +65,52 @@ class Mirror:
                 continue
             head = self._heads[log.table] = next_head
             if head.number % CHECKPOINT_EVERY == 0 and head.number:
-                self._checkpoint(table)
+                self._checkpoint(table, head.number)
         return head.version
 
-    def restate(self, table: TableRecord, first: int) -> None:
-        """Say all that is visible in the place of every entry from one on: those that break off a log, or follow it."""
+    def mend(self, table: TableRecord, wrong: Collection[int]) -> None:
+        """Write entries again that are damaged or missing, and let the log end with what is visible.
+
+        No other entry is touched. What ends the log is written first: until the last damaged entry is replaced, readers
+        fail as they did before, and then they see the newest version.
+        """
         log = Log(self.store, table.name)
-        entry = self._whole(self._described(table, table.version), table.version, log)
-        for number in range(first, 1 + (log.last_number() or 0)):
-            log.mend(number, entry)
+        numbers = set(log.joined_numbers())
+        entries = {number: log.entry(number) for number in numbers.difference(wrong)}
+        last = max(numbers.union(wrong), default=-1)
+        head, state, mended = _Head(), State(), {}
+        for number in range(last + 1):
+            entry = entries.get(number)
+            if entry is None or entry.actions is None:
+                version = self._version_of(table, number, head, entries)
+                shown, listed = self._entry(table, head, number, version, lambda: set(state.live))
+                mended[number] = listed
+                entry = Entry(number, listed)
+                head = shown
+            else:
+                head = _head_of(entry)
+            state.take(entry)
+        if head.version != table.version or not self._shows(table, state):
+            described = self.described(table, table.version)
+            log.append(last + 1, self._whole(described, table.version, set(state.live)))
+        for number, listed in mended.items():
+            log.mend(number, listed)
         self._heads.pop(log.table, None)
+
+    def _shows(self, table: TableRecord, state: State) -> bool:
+        """Whether readers see the files and the description of the newest version, all of it in entries of ours."""
+        described = self.described(table, table.version)
+        visible = chain.from_iterable(self.metastore.splits(table.table_id, table.version))
+        return not any(differences(state, visible, described))
+
+    def _version_of(self, table: TableRecord, number: int, head: _Head, entries: Mapping[int, Entry]) -> int:
+        """Return the version that an entry showed which is lost: the one before that of the next entry."""
+        following = min((each for each in entries if each > number and entries[each].origin is not None), default=None)
+        if following is not None and not entries[following].is_whole:
+            version = (entries[following].origin or {})["version"] - (following - number)
+        else:
+            version = number if head.version is None else head.version + 1
+        return int(min(max(version, table.oldest_version), table.version))
 
     def version(self, table: TableRecord) -> int | None:
         """Return the version that the mirror shows; None when there is no mirror, or its end is not ours."""
@@ -87,22 +125,30 @@ class Mirror:
             return known
         head = _head_at(log, number)
         if head is None:
-            head = replace(_head_at(log, number - 1) or _Head(), torn=True)
-        else:
-            self._heads[log.table] = head
+            before = _head_at(log, number - 1) or _Head(number - 1)
+            return replace(before, torn=True)
+        self._heads[log.table] = head
         return head
 
     def _next(self, table: TableRecord, log: Log, head: _Head) -> tuple[_Head, list[Action]]:
         """Return the entry that comes next, and what the log shows with it."""
         number = head.number + 1
-        can_step = head.version is not None and head.version >= table.oldest_version
-        version = 0 if number == 0 and not table.oldest_version else table.version
-        version = head.version + 1 if can_step and head.version is not None else version
-        described = self._described(table, version)
+        if head.version is not None and head.version >= table.oldest_version:
+            version = head.version + 1
+        else:
+            version = 0 if number == 0 and not table.oldest_version else table.version
+        return self._entry(table, head, number, version, lambda: live_paths(log.entries()))
+
+    def _entry(
+        self, table: TableRecord, head: _Head, number: int, version: int, live: Callable[[], set[str]]
+    ) -> tuple[_Head, list[Action]]:
+        """Return an entry that shows a version after what the log shows before it, and what it shows then."""
+        described = self.described(table, version)
         shown = _Head(number, version, described.digest, partitions_of(described.columns))
-        if can_step and shown.partitions == head.partitions:
+        is_next = head.version == version - 1 and version > table.oldest_version
+        if is_next and shown.partitions == head.partitions:
             return shown, self._step(described, version, described_before=head.description)
-        return shown, self._whole(described, version, log)
+        return shown, self._whole(described, version, live())
 
     def _step(self, described: Described, version: int, described_before: str | None) -> list[Action]:
         """One version after the other: what it added and what it removed."""
@@ -113,12 +159,12 @@ class Mirror:
         added = [actions.add(split, described, origin) for split in change.added]
         return [*self._said(described, origin), *new, *removed, *added]
 
-    def _whole(self, described: Described, version: int, log: Log) -> list[Action]:
+    def _whole(self, described: Described, version: int, live: set[str]) -> list[Action]:
         """All that is visible, whatever the log said before."""
         table = described.table
         origin = self._origin(table, version)
         visible = list(chain.from_iterable(self.metastore.splits(table.table_id, version)))
-        stale = live_paths(log.entries()) - {actions.path_of(table.name, split.key) for split in visible}
+        stale = live - {actions.path_of(table.name, split.key) for split in visible}
         removed = [actions.remove(path, origin) for path in sorted(stale)]
         added = [actions.add(split, described, origin) for split in visible]
         new = [actions.protocol(), actions.metadata(described)]
@@ -135,11 +181,12 @@ class Mirror:
                 return Origin(version, commit.commit_id, commit.kind, commit.published_at)
         return Origin(version, "", CommitKind.INGEST, table.created_at)
 
-    def _described(self, table: TableRecord, version: int) -> Described:
+    def described(self, table: TableRecord, version: int) -> Described:
+        """Return a version of a table as an entry of that version describes it."""
         known = self.metastore.columns(table.table_id, max(version, 1))
         return Described(table, known, self.metastore.attributes(table.table_id, version))
 
-    def _checkpoint(self, table: TableRecord) -> None:
+    def _checkpoint(self, table: TableRecord, number: int) -> None:
         """Let readers begin from one file. A log without it is as true, only slower to read."""
         place = _place(self.store, table.name)
         if place is None:
@@ -149,6 +196,7 @@ class Mirror:
 
         try:
             DeltaTable(place, storage_options=dict(self.store_options) or None).create_checkpoint()
+            Checkpoints(Log(self.store, table.name)).seal(number)
         except (DeltaError, OSError) as error:
             _log.warning("the Delta log of table %s got no checkpoint, readers take longer: %s", table.name, error)
 
@@ -158,10 +206,12 @@ def _head_at(log: Log, number: int) -> _Head | None:
     if number < 0:
         return None
     entry = log.entry(number)
-    if entry.actions is None:
-        return None
+    return None if entry.actions is None else _head_of(entry)
+
+
+def _head_of(entry: Entry) -> _Head:
     origin = entry.origin or {}
-    return _Head(number, origin.get("version"), origin.get("description"), origin.get("partitions", ()))
+    return _Head(entry.number, origin.get("version"), origin.get("description"), origin.get("partitions", ()))
 
 
 def _place(store: Store, table: str) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +17,8 @@ import pyarrow as pa
 from windrow.context import Context
 from windrow.errors import Damaged, Incompatible, NotFound
 from windrow.metastore import Pin, TableRecord
-from windrow.mirror.actions import path_of
+from windrow.mirror.audit import Fault, audit, repair_mirror
 from windrow.mirror.follow import Mirror
-from windrow.mirror.log import Entry, Log, live_paths
 from windrow.model.names import name_problems
 from windrow.model.settings import TableSettings
 from windrow.model.split import SidecarLocation, SplitMetadata
@@ -38,6 +37,10 @@ __all__ = ["CheckResult", "CheckTable"]
 _PAGE = 200
 _HOLD = 3600.0
 _OWNER = "windrow check"
+_IN_DOUBT = (
+    "the Delta log is intact, so the metastore may be damaged or old: restore a backup of it, or move it away and run "
+    "check --repair, which makes it again from the log"
+)
 _NOT_CHECKED = (
     "whether rows were lost before they were ingested",
     "series ids (DM-4): the tags that a table had when a split was written are not kept",
@@ -100,19 +103,17 @@ class CheckTable:
         """Check the newest version; with `repair`, put right what can be, and say what is left."""
         table = self.context.metastore.table(self.name)
         # Held, so that garbage collection does not take for granted what is being read.
-        pin = self.context.metastore.pin(
-            table.table_id, table.version, pin_id=self.context.new_id(), owner=_OWNER, seconds=_HOLD
-        )
+        pin = self._pin(table, table.version)
         try:
             found, counts = self._splits(table, pin, data=data, spark=spark)
             found += self._names(table)
-            found += self._mirror(table, pin)
+            found += self._mirror(table, data=data)
         finally:
             self.context.metastore.release(pin)
-        repaired = self._repair(table, found) if repair else []
-        left = tuple(each for each in found if each not in repaired)
+        left = self._repair(table, found, data=data) if repair else found
+        repaired = tuple(each for each in found if each not in left)
         by = "data" if data else "metadata"
-        return CheckResult(self.name, table.version, by, *counts, left, tuple(repaired))
+        return CheckResult(self.name, table.version, by, *counts, tuple(left), repaired)
 
     def _splits(
         self, table: TableRecord, pin: Pin, *, data: bool, spark: SparkSession | None
@@ -136,59 +137,75 @@ class CheckTable:
         names = [column.name for column in self.context.metastore.columns(table.table_id, table.version)]
         return [Finding("metastore", table.name, problem) for problem in name_problems(names)]
 
-    def _mirror(self, table: TableRecord, pin: Pin) -> list[Finding]:
-        """The mirror shows a version of the table, and that version's files."""
+    def _mirror(self, table: TableRecord, *, data: bool) -> list[Finding]:
+        """Every entry of the mirror shows what its version shows."""
         if not table.settings.mirror or not table.version:
             return []
-        log = Log(self.context.store, table.name)
-        entries = list(_upto(log.entries(), table.version))
-        torn = [each.number for each in entries if each.actions is None]
-        if torn:
-            return [Finding("mirror", log.folder, f"entry {torn[0]} cannot be read", repairable=True)]
-        shown = next((each.origin["version"] for each in reversed(entries) if each.origin), None)
-        if shown != table.version:
-            return [Finding("mirror", log.folder, f"shows version {shown}, not {table.version}", repairable=True)]
-        visible = chain.from_iterable(self.context.metastore.splits(table.table_id, pin))
-        differ = live_paths(entries) ^ {path_of(table.name, split.key) for split in visible}
-        return [Finding("mirror", log.folder, f"differs in the file {path}") for path in sorted(differ)]
+        held = self._pin(table, table.oldest_version)
+        try:
+            faults = audit(self._follower, table, data=data)
+        finally:
+            self.context.metastore.release(held)
+        return [_finding(fault) for fault in faults]
 
-    def _repair(self, table: TableRecord, findings: Sequence[Finding]) -> list[Finding]:
-        repaired = [each for each in findings if each.kind == "mirror" and each.repairable]
-        if repaired:
-            Mirror(self.context.metastore, self.context.store, self.context.store_options).follow(table)
-        broken = {each.place for each in findings if each.kind == "sidecar"}
-        made = self._make_sidecars(table, broken)
-        return [*repaired, *(each for each in findings if each.kind == "sidecar" and each.place in made)]
+    @property
+    def _follower(self) -> Mirror:
+        return Mirror(self.context.metastore, self.context.store, self.context.store_options)
 
-    def _make_sidecars(self, table: TableRecord, broken: set[str]) -> set[str]:
-        """Make sidecars again from their files, and return those that could be made."""
-        made: set[str] = set()
+    def _pin(self, table: TableRecord, version: int) -> Pin:
+        return self.context.metastore.pin(
+            table.table_id, version, pin_id=self.context.new_id(), owner=_OWNER, seconds=_HOLD
+        )
+
+    def _repair(self, table: TableRecord, findings: Sequence[Finding], *, data: bool) -> list[Finding]:
+        """Put right what can be, look again, and return what is still wrong.
+
+        The mirror is left alone while the database is in doubt: it may be the better copy.
+        """
+        is_sure = not any(each.kind == "database" for each in findings)
+        behind = is_sure and any(each.kind == "mirror" and each.repairable for each in findings)
+        if behind:
+            repair_mirror(self._follower, table)
+        made = self._make_sidecars(table, {each.place for each in findings if each.kind == "sidecar"})
+        left = [each for each in findings if not (each.kind == "sidecar" and each.place in made)]
+        if behind:
+            left = [each for each in left if each.kind != "mirror"]
+            left += self._mirror(self.context.metastore.table(self.name), data=data)
+        return left + [each for place in made.values() for each in place]
+
+    def _make_sidecars(self, table: TableRecord, broken: set[str]) -> dict[str, list[Finding]]:
+        """Make sidecars again from their files, and return those that could be made with what is wrong with them."""
+        made: dict[str, list[Finding]] = {}
         listed = chain.from_iterable(self.context.metastore.splits(table.table_id, table.version)) if broken else ()
         for split in listed:
             where = split.sidecar
-            if where is not None and where.key in broken and self._make_sidecar(table, split, where):
-                made.add(where.key)
+            if where is not None and where.key in broken:
+                again = self._make_sidecar(table, split, where)
+                if again is not None:
+                    made[where.key] = again
         return made
 
-    def _make_sidecar(self, table: TableRecord, split: SplitMetadata, where: SidecarLocation) -> bool:
-        store, key = reach(self.context.store, split.key, self.context.store_options)
+    def _make_sidecar(self, table: TableRecord, split: SplitMetadata, where: SidecarLocation) -> list[Finding] | None:
+        """Make a sidecar again and look at it; None when its file does not allow it."""
+        options = self.context.store_options
+        store, key = reach(self.context.store, split.key, options)
         try:
             size = store.head(key).size
             made = build_sidecar(reader_of(store, key), size, name=split.key, etag=split.etag)
         except (NotFound, Damaged, Incompatible):
-            return False
+            return None
         place = SidecarLocation(where.key, 0, len(made))
         self.context.store.put(place.key, made)
         self.context.metastore.place_sidecars(table.table_id, {split.split_id: place})
-        return True
+        found = check_split(
+            self.context.store, replace(split, sidecar=place), table.settings, data=False, options=options
+        )
+        return [each for each in found if each.kind == "sidecar"]
 
 
-def _upto(entries: Iterable[Entry], version: int) -> Iterator[Entry]:
-    """Yield the entries up to a version: later ones came while the check ran."""
-    for entry in entries:
-        if entry.origin is not None and entry.origin["version"] > version:
-            return
-        yield entry
+def _finding(fault: Fault) -> Finding:
+    kind, repairable = ("mirror", fault.repairable) if fault.is_log else ("database", False)
+    return Finding(kind, fault.place, fault.problem if fault.is_log else f"{fault.problem}; {_IN_DOUBT}", repairable)
 
 
 def _here(work: _Work, units: Sequence[Mapping[str, Any]]) -> list[str]:

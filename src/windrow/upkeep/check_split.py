@@ -54,7 +54,7 @@ class Finding:
     """Something that is wrong."""
 
     kind: str
-    """What it is about: file, footer, sidecar, rows, metastore, mirror; or the id of an invariant."""
+    """What it is about: file, footer, sidecar, rows, metastore, database, mirror; or the id of an invariant."""
     place: str
     problem: str
     repairable: bool = False

@@ -7,17 +7,21 @@ not know is not brought back: a file that it does not show may have been retired
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 from urllib.parse import unquote
+
+import pyarrow as pa
 
 from windrow.context import Context
 from windrow.errors import AlreadyExists, Damaged, NotFound
 from windrow.metastore import CommitKind, CommitRecord, CommitState, LostTable, TableColumn, TableRecord
 from windrow.mirror.actions import PREFIX, type_of
+from windrow.mirror.audit import repair_mirror
+from windrow.mirror.checkpoints import Checkpoints
 from windrow.mirror.follow import Mirror
-from windrow.mirror.log import Entry, Log
+from windrow.mirror.log import Entry, Log, State
 from windrow.model.settings import TableSettings
 from windrow.model.split import SidecarLocation, SplitMetadata
 from windrow.storage import is_foreign
@@ -48,6 +52,8 @@ class Rebuilt:
     """Files of commits that the mirror does not know; they are left as they are, and never read."""
     log_ends: str | None
     """Where the log could not be read on; None when it was read to its end."""
+    lost_entries: tuple[str, ...] = ()
+    """Entries of the log that were missing or damaged; they were written again, and no others."""
     cannot_know: tuple[str, ...] = _CANNOT_KNOW
 
     def to_dict(self) -> dict[str, Any]:
@@ -61,47 +67,77 @@ class _History:
 
     table: str
     version: int = -1
-    number: int = -1
     configuration: dict[str, str] = field(default_factory=dict)
     live: dict[str, tuple[dict[str, Any], int]] = field(default_factory=dict)
     """By path: the action that shows a file, and the version that added it."""
     commits: list[CommitRecord] = field(default_factory=list)
-    checkpoints: dict[str, tuple[str, str]] = field(default_factory=dict)
+    checkpoints: dict[str, tuple[str, str, int]] = field(default_factory=dict)
+    """By source: how far it was read, and the commit and the version that said so."""
+    lost: dict[int, str] = field(default_factory=dict)
+    """By number: entries that cannot be used, and why."""
     ends: str | None = None
 
     @classmethod
     def read(cls, log: Log) -> _History:
-        """Read a log up to its end, or to where it breaks off."""
-        history = cls(log.table)
-        for entry in log.entries():
-            if entry.number != history.number + 1:
-                history.ends = f"entry {history.number + 1} of the Delta log is missing; what comes after is not used"
-                break
-            if entry.actions is None:
-                history.ends = f"entry {entry.number} of the Delta log cannot be read; it and what follows is not used"
-                break
-            history.take(entry)
+        """Read a log to its end.
+
+        What follows a lost entry counts from the next place that says all that is visible: a checkpoint, or an entry
+        of that kind. Without one, nothing that follows is used.
+        """
+        history, entries = cls(log.table), {number: log.entry(number) for number in log.joined_numbers()}
+        history.lost = _lost_entries(entries)
+        number = 0
+        while number <= max(entries, default=-1):
+            if number in history.lost:
+                number, state = _next_base(log, entries, number)
+                if number < 0:
+                    first = min(each for each in history.lost if each >= -number - 1)
+                    history.ends = f"{history.lost[first]}; what comes after is not used"
+                    break
+                history.begin(state)
+            if number not in history.lost:
+                history.take(entries[number])
+            number += 1
         return history
+
+    def begin(self, state: State | None) -> None:
+        """Take what a checkpoint shows in the place of all before."""
+        if state is None:
+            return
+        self.configuration = (state.metadata or {}).get("configuration") or self.configuration
+        self.version = state.versions.get(f"{PREFIX}{self.said('table_id')}", self.version)
+        before, self.live = self.live, {}
+        for path, added in state.live.items():
+            self.live[path] = (added, before.get(path, (None, self.version))[1])
 
     def take(self, entry: Entry) -> None:
         """Go one entry further; entries of others say nothing of our versions, but what they add and remove counts."""
-        origin = entry.origin
-        self.number = entry.number
-        if origin is not None:
-            self.version = origin["version"]
-            self._take_origin(entry, origin)
+        origin, before = entry.origin, dict(self.live)
+        if entry.is_whole:
+            self._forget(entry)
         for described in entry.of("metaData"):
             self.configuration = described.get("configuration") or self.configuration
+        if origin is not None:
+            self.version = origin["version"]
+            self._take_origin(entry, origin, before)
         for removed in entry.of("remove"):
             self.live.pop(removed["path"], None)
         for added in entry.of("add"):
-            first = self.live.get(added["path"], (None, self.version))[1]
-            self.live[added["path"]] = (added, first)
+            first = before.get(added["path"], (None, self.version))[1]
+            self.live[added["path"]] = (added, min(first, self.version))
 
-    def _take_origin(self, entry: Entry, origin: dict[str, Any]) -> None:
+    def _forget(self, entry: Entry) -> None:
+        """An entry that says all that is visible also ends every history that went on beyond its version."""
+        version = (entry.origin or {})["version"]
+        self.live = {}
+        self.commits = [each for each in self.commits if (each.version or 0) <= version]
+        self.checkpoints = {source: each for source, each in self.checkpoints.items() if each[2] <= version}
+
+    def _take_origin(self, entry: Entry, origin: dict[str, Any], before: Collection[str]) -> None:
         if not origin["commit_id"]:
             return
-        added, removed = list(entry.of("add")), list(entry.of("remove"))
+        added = [action for action in entry.of("add") if action["path"] not in before]
+        removed = [action for action in entry.of("remove") if action["path"] in before]
         self.commits.append(
             CommitRecord(
                 commit_id=origin["commit_id"],
@@ -119,7 +155,7 @@ class _History:
             )
         )
         for source, position in origin["checkpoints"].items():
-            self.checkpoints[source] = (position, origin["commit_id"])
+            self.checkpoints[source] = (position, origin["commit_id"], origin["version"])
 
     def said(self, name: str) -> str:
         """Return what the log says of the table."""
@@ -143,6 +179,38 @@ class _History:
             schema_epoch=int(self.said("schema_epoch")),
         )
 
+    @property
+    def columns(self) -> tuple[TableColumn, ...]:
+        """The columns of that version."""
+        listed = json.loads(self.said("columns"))
+        return tuple(TableColumn(str(name), type_of(text), int(field_id)) for name, field_id, text in listed)
+
+
+def _lost_entries(entries: Mapping[int, Entry]) -> dict[int, str]:
+    """Return the numbers that are missing or cannot be used, and why."""
+    lost = {}
+    for number in range(max(entries, default=-1) + 1):
+        entry = entries.get(number)
+        if entry is None:
+            lost[number] = f"entry {number} of the Delta log is missing"
+        elif entry.actions is None:
+            lost[number] = f"entry {number} of the Delta log cannot be used: {entry.problem}"
+    return lost
+
+
+def _next_base(log: Log, entries: Mapping[int, Entry], number: int) -> tuple[int, State | None]:
+    """Return the next entry, from a lost one on, after which all that is visible is known.
+
+    With it comes what a checkpoint shows there; None where the entry itself says it. Without any, the number is
+    negative.
+    """
+    whole = min((each for each in entries if each > number and entries[each].is_whole), default=None)
+    checkpoints = Checkpoints(log)
+    for each in checkpoints.numbers():
+        if each >= number and (whole is None or each < whole) and checkpoints.problem(each, None) is None:
+            return each, checkpoints.read(each)
+    return (-number - 1, None) if whole is None else (whole, None)
+
 
 def rebuild_table(context: Context, name: str) -> Rebuilt:
     """Make a table again that the metastore does not know; AlreadyExists when it does."""
@@ -151,7 +219,7 @@ def rebuild_table(context: Context, name: str) -> Rebuilt:
     log = Log(context.store, name)
     history = _History.read(log)
     if history.version < 0:
-        raise NotFound(f"{log.folder}: there is no Delta log to rebuild the table {name!r} from; restore a backup")
+        raise _nothing_to_take(log, history)
     splits, missing = [], []
     for path, (added, version) in sorted(history.live.items()):
         found = _split(context, history, path, added)
@@ -160,9 +228,11 @@ def rebuild_table(context: Context, name: str) -> Rebuilt:
         else:
             splits.append((found, version))
     context.metastore.restore_table(_lost(history, splits))
-    if history.ends is not None:
-        mirror = Mirror(context.metastore, context.store, context.store_options)
-        mirror.restate(context.metastore.table(name), history.number + 1)
+    # All that the log knows is in the metastore now: from here on, entries may be written again.
+    if history.lost or missing:
+        mirror, table = Mirror(context.metastore, context.store, context.store_options), context.metastore.table(name)
+        mirror.mend(table, history.lost)
+        repair_mirror(mirror, table)
     return Rebuilt(
         table=name,
         version=history.version,
@@ -172,19 +242,30 @@ def rebuild_table(context: Context, name: str) -> Rebuilt:
         missing_rows=sum(_rows(history.live[path][0]) for path in missing),
         unknown_files=sum(1 for _ in _unknown(context, name, history)),
         log_ends=history.ends,
+        lost_entries=tuple(history.lost.values()),
     )
+
+
+def _nothing_to_take(log: Log, history: _History) -> NotFound | Damaged:
+    if history.lost:
+        return Damaged(f"{log.folder}: {history.ends}, and nothing comes before; restore a backup of the log")
+    return NotFound(f"{log.folder}: there is no Delta log to rebuild the table {log.table!r} from; restore a backup")
 
 
 def _lost(history: _History, splits: list[tuple[SplitMetadata, int]]) -> LostTable:
-    columns = json.loads(history.said("columns"))
-    return LostTable(
-        record=history.record,
-        columns=tuple(TableColumn(name, type_of(text), field_id) for name, field_id, text in columns),
-        attributes=tuple(json.loads(history.said("attributes"))),
-        commits=tuple(_one_each(history.commits)),
-        splits=tuple(splits),
-        checkpoints=dict(history.checkpoints),
-    )
+    try:
+        return LostTable(
+            record=history.record,
+            columns=history.columns,
+            attributes=tuple(map(str, json.loads(history.said("attributes")))),
+            commits=tuple(_one_each(history.commits)),
+            splits=tuple(splits),
+            checkpoints={source: each[:2] for source, each in history.checkpoints.items()},
+        )
+    except (ValueError, TypeError, KeyError, LookupError, OSError, pa.ArrowException) as error:
+        raise Damaged(
+            f"{history.table}/_delta_log: what describes the table cannot be read: {error}; restore a backup of the log"
+        ) from error
 
 
 def _one_each(commits: list[CommitRecord]) -> Iterator[CommitRecord]:
@@ -201,14 +282,20 @@ def _split(context: Context, history: _History, path: str, added: dict[str, Any]
     outside = json.loads((added.get("tags") or {}).get(PREFIX + "split", "null"))
     if outside is None:
         return None
-    if is_foreign(path):
-        return SplitMetadata.from_dict(outside)
     key = f"{history.table}/{unquote(path)}"
     try:
+        if is_foreign(path):
+            return SplitMetadata.from_dict(outside)
         info, footer = footer_at(context.store, key)
         pairs = {name: value for name, value in footer.key_value.items() if value is not None}
         split = SplitMetadata.from_key_value(pairs, key=key, size_bytes=info.size, etag=outside["etag"])
-    except (NotFound, Damaged):  # a store that fails says nothing of the file: that stops the rebuild
+    except (
+        NotFound,
+        Damaged,
+        KeyError,
+        TypeError,
+        ValueError,
+    ):  # a store that fails says nothing of the file: that stops the rebuild
         return None
     if info.size != added["size"] or split.split_id != outside["split_id"]:
         return None
