@@ -1,0 +1,29 @@
+"""One flipped byte, anywhere: whatever changes an answer is found, and is put right or reported."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.upkeep.flips import FlippedLake, try_flips
+
+
+@pytest.fixture
+def flipped(folder, monkeypatch):
+    lake = FlippedLake(folder, monkeypatch)
+    assert lake.check().sound
+    return lake
+
+
+@pytest.mark.parametrize(
+    ("pattern", "count"),
+    [
+        ("events/_delta_log/*.json", 10),
+        ("events/_delta_log/*checkpoint*", 8),
+        pytest.param("events/_delta_log/*.json", 2000, marks=pytest.mark.long),
+        pytest.param("events/_delta_log/*checkpoint*", 2000, marks=pytest.mark.long),
+    ],
+)
+def test_a_flipped_byte_of_the_delta_log_is_found_and_put_right(flipped, pattern, count):
+    outcomes = try_flips(flipped, pattern, 1, count)
+    assert outcomes["reported"] == 0
+    assert outcomes["repaired"] > 0
