@@ -19,7 +19,7 @@ from windrow.ingest.attributes import RESIDUAL, AttributeRule
 from windrow.ingest.result import IngestResult
 from windrow.inspection import Inspect, TableDescription, describe
 from windrow.metastore import TableRecord
-from windrow.model.predicate import Predicate
+from windrow.model.predicate import Predicate, negation_normal_form
 from windrow.model.scope import DEFAULT_SOURCE
 from windrow.model.settings import TableSettings
 from windrow.model.split import SplitMetadata
@@ -27,6 +27,7 @@ from windrow.model.units import parse_bytes
 from windrow.scan.aggregates import Asked
 from windrow.scan.answers import table_answer, table_labels
 from windrow.scan.context import ReadContext, ScanContext
+from windrow.scan.literals import fitted
 from windrow.scan.naming import Question
 from windrow.scan.plan import ScanPlan
 from windrow.scan.tables import plan_table
@@ -329,7 +330,10 @@ class Table:
         `where` is what stands behind WHERE, such as `metric_name = 'cpu' and timestamp >= date '2026-01-01'`; what
         cannot be asked of metadata is refused.
         """
-        predicate = None if where is None else parse_where(where)
+        predicate = None
+        if where is not None:
+            # Names that rows may keep in a map are no columns.
+            predicate = fitted(negation_normal_form(parse_where(where)), self.relation().plain_columns)
         record = self.record
         question = Question(None if columns is None else tuple(columns), predicate)
         return plan_table(self._scan_context(), self.context.metastore, record, self.version, question, explain=True)

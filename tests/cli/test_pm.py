@@ -83,3 +83,14 @@ def test_bad_input_is_refused_by_name(call, parquet, here, arguments, code, mess
     assert answer.code == code
     assert message in answer.err
     assert not (here / "x.pm").exists()
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()], ids=str)
+@pytest.mark.parametrize("test", ["= 0.6147593170946526", "in (0.6147593170946526)", "in (0.5, 0.6147593170946526)"])
+@pytest.mark.parametrize("options", [[], ["--no-extensions"]], ids=["ours", "QuestDB's"])
+def test_prune_reads_a_number_as_a_value_of_the_column(call, here, kind, test, options):
+    rows = pa.table({"db": pa.array([0.25, 0.6147593170946526], kind)})
+    pq.write_table(rows, here / "data.parquet", row_group_size=1)
+    call("pm", "build", "data.parquet", *options)
+    assert 1 in call("pm", "prune", "_data.pm", "--where", f"db {test}", "--json").json["kept"]
+    assert call("pm", "prune", "_data.pm", "--where", "db = 0.3", "--json").json["kept"] == []

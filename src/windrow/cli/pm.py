@@ -88,12 +88,13 @@ def check(invocation: Invocation, sidecar: str, parquet: str | None) -> None:
 @pass_invocation
 def prune(invocation: Invocation, sidecar: str, where: str, parquet: str | None) -> None:
     """Say which row groups can hold a row that matches."""
+    from windrow.scan.literals import fitted_to_sidecar
     from windrow.scan.where import parse_where
     from windrow.sidecar.pruning import SidecarPruner
 
     _check_is_file(Path(sidecar))
     opened = _sound(sidecar, parquet)
-    pruner = SidecarPruner(parse_where(where))
+    pruner = SidecarPruner(fitted_to_sidecar(parse_where(where), opened))
     kept = pruner.prune(opened)
     steps = pruner.explain(opened).to_dict()
     result = {"row_groups": len(kept), "kept": kept.nonzero()[0].tolist(), "steps": steps}

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
@@ -17,7 +18,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from windrow.errors import Incompatible
 from windrow.model.predicate import (
+    And,
     Between,
     Comparison,
     In,
@@ -26,14 +29,21 @@ from windrow.model.predicate import (
     Literal,
     Predicate,
     StartsWith,
+    columns_of,
     negation_normal_form,
 )
+from windrow.parquet.schema import PhysicalType
 from windrow.scan.conditions import each_test
+from windrow.scan.schema import arrow_schema
+from windrow.sidecar import Sidecar
+from windrow.sidecar.flat_columns import flat_column
 
-__all__ = ["fitted", "fitted_exactly"]
+__all__ = ["fitted", "fitted_exactly", "fitted_to_sidecar"]
 
 _WHOLE_IN_DOUBLE = 2**53
 _EXACT_POWER_OF_TEN = 22
+_WHOLE_IN_SINGLE = 2**24
+_EXACT_POWER_IN_SINGLE = 10
 _TIME = re.compile(
     r"\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?(?:Z|[+-]\d{2}(?::\d{2})?)?)?", re.ASCII
 )
@@ -55,6 +65,27 @@ def fitted_exactly(predicate: Predicate, schema: pa.Schema) -> Predicate | None:
 
     found = each_test(negation_normal_form(predicate), fit)
     return None if None in tests else found
+
+
+def fitted_to_sidecar(predicate: Predicate, sidecar: Sidecar) -> Predicate:
+    """Return what a predicate says of the columns of a file, as far as its sidecar knows their types."""
+    schema = _sidecar_schema(sidecar, columns_of(predicate))
+
+    def fit(test: Any) -> Predicate | None:
+        return test if schema.get_field_index(test.column) < 0 else _fitted_test(test, schema)
+
+    return each_test(negation_normal_form(predicate), fit) or And(())
+
+
+def _sidecar_schema(sidecar: Sidecar, names: Iterable[str]) -> pa.Schema:
+    """The columns of a file; without a schema in the sidecar its floats alone, of which no value is exact in text."""
+    if sidecar.extensions.schema is not None:
+        with suppress(Incompatible):
+            return arrow_schema(sidecar)
+    found = {name: flat_column(sidecar, name, ()) for name in names}
+    kinds = {int(PhysicalType.FLOAT): pa.float32(), int(PhysicalType.DOUBLE): pa.float64()}
+    floats = {name: kinds.get(each.physical_type) for name, each in found.items() if each is not None}
+    return pa.schema([(name, kind) for name, kind in floats.items() if kind is not None])
 
 
 def _fitted_test(test: Any, schema: pa.Schema) -> Predicate | None:
@@ -81,7 +112,7 @@ def _fitted_test(test: Any, schema: pa.Schema) -> Predicate | None:
 
 def _fitted_values(values: tuple[Literal, ...], kind: pa.DataType) -> tuple[Literal, ...] | None:
     fit = next((fit for applies, fit in _FITS if applies(kind)), None)
-    found = [None if fit is None else fit(value) for value in values]
+    found = _singles(values) if fit is _single else [None if fit is None else fit(value) for value in values]
     return None if None in found else tuple(value for value in found if value is not None)
 
 
@@ -133,6 +164,23 @@ def _single(value: Literal) -> Literal | None:
     with np.errstate(over="ignore"):
         narrow = float(np.float32(wide))
     return wide if narrow == wide or math.isnan(wide) else None
+
+
+def _singles(values: tuple[Literal, ...]) -> list[Literal | None]:
+    """DuckDB compares floats of 32 bits with decimals as floats of 32 bits, and with doubles as doubles."""
+    are_decimals = all(type(value) in (int, Decimal) for value in values)
+    return [_decimal_as_single(value) if are_decimals else _single(value) for value in values]
+
+
+def _decimal_as_single(value: Literal) -> Literal | None:
+    """Where digits and power of ten are exact, their quotient is the nearest float."""
+    if not isinstance(value, Decimal):
+        return _single(value)
+    sign, digits, exponent = value.as_tuple()
+    number = int("".join(map(str, digits)) or "0")
+    if not isinstance(exponent, int) or not -_EXACT_POWER_IN_SINGLE <= exponent <= 0 or number > _WHOLE_IN_SINGLE:
+        return None
+    return float((-1 if sign else 1) * np.float32(number) / np.float32(10**-exponent))
 
 
 def _time(value: Literal) -> Literal | None:
