@@ -163,7 +163,9 @@ class TestIngest:
         for split in splits:
             file = pq.read_metadata(pa.BufferReader(lake.context.store.get(split.key)))
             pairs = {key.decode(): value.decode() for key, value in file.metadata.items()}
-            told = type(split).from_key_value(pairs, key=split.key, size_bytes=split.size_bytes, etag=split.etag)
+            told = type(split).from_key_value(
+                pairs, key=split.key, size_bytes=split.size_bytes, etag=split.etag, digest=split.digest
+            )
             assert told == replace(split, sidecar=None)
 
     def test_a_type_conflict_names_both_types_and_leaves_the_table_as_it_was(self, lake, rows):

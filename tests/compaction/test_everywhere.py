@@ -90,6 +90,7 @@ def check_invariants(lake, table):
             key=split.key,
             size_bytes=len(data),
             etag=split.etag,
+            digest=split.digest,
         )
         assert said == replace(split, sidecar=None, zones=tuple(split.zones))
         assert store.head(split.sidecar.key).size == split.sidecar.length

@@ -180,7 +180,9 @@ def check_split(table, split):
     require("DM-1", table=stored, required=["metric_name", "timeseries_id"])
     tags = [field.name for field in stored.schema if is_text(field.type)]
     require("DM-4", table=stored, tags=set(tags) - {"metric_name"})
-    described = SplitMetadata.from_key_value(told, key=split.key, size_bytes=split.size_bytes, etag=split.etag)
+    described = SplitMetadata.from_key_value(
+        told, key=split.key, size_bytes=split.size_bytes, etag=split.etag, digest=split.digest
+    )
     assert replace(described, sidecar=split.sidecar, zones=split.zones) == split
     assert tuple(described.zones) == tuple(split.zones)
     assert split.row_count == len(rows)

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from windrow.errors import Damaged
+from windrow.errors import Damaged, Incompatible, InvariantViolation, StorageError
+from windrow.merging import inputs as inputs_module
 from windrow.merging.merge import MergeOptions
 from windrow.merging.output import Layout
 from windrow.merging.splits import merge_splits
@@ -107,16 +108,11 @@ def flipped(store, key, place, bit=3):
     store.put(key, bytes(data))
 
 
-def unnamed(splits):
-    """Splits as an older version described them: a changed etag is nothing then, nor is a digest."""
-    return [replace(split, sidecar=None) for split in splits]
-
-
 @pytest.mark.parametrize("column", list(FIELD_IDS))
 @pytest.mark.parametrize("other", [0, 50], ids=["decoded", "copied"])
 def test_a_damaged_page_is_refused_with_its_file_row_group_and_column(store, column, other):
     first = merged(store, [write(store, 0, 0), write(store, 1, 0)])
-    inputs = unnamed([first, write(store, 2, other)])
+    inputs = [first, write(store, 2, other)]
     at = [(group, (start + end) // 2) for group, name, start, end, _ in pages(store.get(first.key)) if name == column]
     group, place = at[-1]
     flipped(store, first.key, place)
@@ -134,3 +130,30 @@ def test_files_without_checksums_are_merged_and_get_them(store, monkeypatch):
         splits = [write(store, 0, 0), write(store, 1, 50)]
     assert all(crc is None for *_, crc in pages(store.get(splits[0].key)))
     assert check(store.get(merged(store, splits).key)) == set(FIELD_IDS)
+    assert check(store.get(merged(store, [replace(each, digest=None) for each in splits]).key)) == set(FIELD_IDS)
+
+
+def test_a_split_has_the_digest_of_its_bytes_however_it_was_written(store):
+    splits = [write(store, 0, 0), write(store, 1, 0), write(store, 2, 50)]
+    splits.append(merged(store, splits))
+    for split in splits:
+        assert split.digest == f"crc32:{zlib.crc32(store.get(split.key)):08x}"
+
+
+@pytest.mark.parametrize(("first_read", "budget"), [(500, 1), (10**9, 2**27)], ids=["by row groups", "at once"])
+def test_a_merge_refuses_any_changed_byte_of_an_input(store, first_read, budget, monkeypatch):
+    monkeypatch.setattr(inputs_module, "FIRST_READ", first_read)
+    first = merged(store, [write(store, 0, 0), write(store, 1, 0)])
+    inputs = [first, write(store, 2, 3), write(store, 3, 50)]
+    clean = store.get(first.key)
+    kept = {info.key for info in store.list()}
+    rng = np.random.default_rng(1)
+    # page headers are under no checksum of their own
+    headers = [start - back for _, _, start, _, _ in pages(clean) for back in rng.integers(1, 20, 1)]
+    for place in [*rng.integers(0, len(clean), 40).tolist(), *rng.permutation(headers)[:40].tolist()]:
+        flipped(store, first.key, place, int(rng.integers(0, 8)))
+        with pytest.raises((Damaged, InvariantViolation, Incompatible, StorageError)):
+            merged(store, [replace(split, sidecar=None) for split in inputs], memory_budget=budget)
+        assert {info.key for info in store.list()} == kept
+        store.put(first.key, clean)
+    merged(store, inputs, memory_budget=budget)

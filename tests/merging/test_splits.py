@@ -82,7 +82,9 @@ def test_a_merged_split_says_what_the_metastore_says(store):
     assert split.zones == zone_maps(table, SETTINGS.sort)
     assert is_sorted(table, SETTINGS.sort)
     pairs = read_footer(store.get(split.key), name="out").key_value
-    said = SplitMetadata.from_key_value(pairs, key=split.key, size_bytes=split.size_bytes, etag=split.etag)
+    said = SplitMetadata.from_key_value(
+        pairs, key=split.key, size_bytes=split.size_bytes, etag=split.etag, digest=split.digest
+    )
     assert said.to_dict() | {"sidecar": None} == split.to_dict() | {"sidecar": None}
     assert [field.metadata[b"PARQUET:field_id"] for field in table.schema] == [b"1", b"2", b"3", b"5", b"4"]
 

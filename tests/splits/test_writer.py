@@ -78,7 +78,9 @@ def test_field_ids_are_set(written):
 def test_the_file_says_of_itself_what_the_metastore_will_know(written):
     split, file = written
     pairs = {key.decode(): value.decode() for key, value in file.metadata.metadata.items()}
-    told = SplitMetadata.from_key_value(pairs, key=split.key, size_bytes=split.size_bytes, etag=split.etag)
+    told = SplitMetadata.from_key_value(
+        pairs, key=split.key, size_bytes=split.size_bytes, etag=split.etag, digest=split.digest
+    )
     assert told == replace(split, sidecar=None), "all but where its sidecar lies, which can be made again"
 
 

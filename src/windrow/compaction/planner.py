@@ -68,6 +68,7 @@ class PlannedMerge:
                 etag=each.etag,
                 sidecar=each.sidecar,
                 generation=each.generation,
+                digest=each.digest,
             )
             for each in self.inputs
         ]

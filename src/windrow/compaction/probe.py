@@ -49,6 +49,7 @@ def _read(store: Store, split: SplitMetadata) -> None:
             f"{split.key}{_where(source)}: cannot be read: {error}; restore the file or take it out of the table"
         ) from error
     require("SS-1", table=rows, schema=schema)
+    source.verify(split.digest)
 
 
 def _where(source: Input) -> str:

@@ -6,7 +6,7 @@ import io
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import TypeVar
@@ -22,6 +22,7 @@ from windrow.parquet.chunk import ENCRYPTED, HAS_MAX_VALUE, HAS_MIN_VALUE, HAS_N
 from windrow.parquet.footer import TAIL_SIZE, ParquetFooter, footer_length, parse_footer
 from windrow.parquet.footer_grammar import FOOTER_GRAMMAR
 from windrow.parquet.schema import PhysicalType
+from windrow.splits.digests import checksum, joined_digest
 from windrow.storage import ByteRange, ObjectInfo, Store
 
 __all__ = ["TOLD", "Input", "by_requests", "open_inputs"]
@@ -35,6 +36,8 @@ TOLD = ("split_id", "sort_schema", "index_uid", "window_start")
 _ASKED = {name.encode(): name for name in (_ARROW_SCHEMA, *(KEY_VALUE_PREFIX + field for field in TOLD))}
 FIRST_READ = 256 * 1024
 """So many bytes from the end are read at once: a small file comes whole, a large one with its footer."""
+PIECE = 16 * 2**20
+"""So many bytes are read at once of what nothing but the digest needs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +51,13 @@ class Input:
     tail: bytes
     """The end of the file; all of it when it is small."""
     footer: ParquetFooter
+    _fetched: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Checksum and length of the pieces that were fetched, by the places that they begin at."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of the file is in memory."""
+        return len(self.tail) == self.size
 
     @cached_property
     def rows(self) -> int:
@@ -94,16 +104,52 @@ class Input:
 
     def fetch(self, groups: Sequence[int]) -> list[tuple[int, bytes]]:
         """The bytes of row groups, each with its place in the file; all of a small file for any of them."""
-        if len(self.tail) == self.size:
+        if self.whole:
             return [(0, self.tail)] * len(groups)
-        spans = self.spans[list(groups)].tolist()
+        spans = self._joined_spans[list(groups)].tolist()
         if any(start < 0 or end < start or end > self.size for start, end in spans):
             raise Damaged(f"{self.key}: a row group lies outside of the file of {self.size} bytes; write it again")
         try:
             pieces = self.store.get_ranges(self.key, [ByteRange(start, end - start) for start, end in spans])
         except StorageError as error:
             raise StorageError(f"{self.key}: input of the merge: {error}", retryable=error.retryable) from error
-        return [(start, piece) for (start, _), piece in zip(spans, pieces, strict=True)]
+        found = [(start, piece) for (start, _), piece in zip(spans, pieces, strict=True)]
+        self._fetched.update(
+            {start: (checksum(piece), len(piece)) for start, piece in found if start not in self._fetched}
+        )
+        return found
+
+    @cached_property
+    def _joined_spans(self) -> npt.NDArray[np.int64]:
+        """Where row groups begin and end, with the few bytes up to the next one, so that no byte is left unread."""
+        spans, tail = self.spans.copy(), self.size - len(self.tail)
+        nexts = np.append(spans[1:, 0], max(tail, int(spans[-1:, 1].max(initial=0))))
+        gaps = nexts - spans[:, 1]
+        spans[:, 1] += np.where((gaps > 0) & (gaps <= FIRST_READ), gaps, 0)
+        if spans.size and 0 <= spans[0, 0] <= FIRST_READ:
+            spans[0, 0] = 0
+        return spans
+
+    def verify(self, digest: str | None) -> None:
+        """Refuse a file that is not what was written, byte by byte; what was not read yet is read now."""
+        if digest is not None and joined_digest(self._pieces()) != digest:
+            raise Damaged(
+                f"{self.key}: its bytes are not those that were written, its digest differs from {digest}; "
+                "restore the file or take it out of the table"
+            )
+
+    def _pieces(self) -> Iterator[tuple[int, int]]:
+        """Checksum and length of all pieces of the file, one behind the other."""
+        at, known = 0, self.size - len(self.tail)
+        while at < known:
+            crc, length = self._fetched.get(at, (0, 0))
+            if not length:
+                end = min([known, at + PIECE, *(start for start in self._fetched if start > at)])
+                (piece,) = self.store.get_ranges(self.key, [ByteRange(at, end - at)])
+                crc, length = checksum(piece), end - at
+            yield crc, length
+            at += length
+        yield checksum(self.tail[at - known :]), self.size - at
 
     def read(self, spans: Sequence[tuple[int, int]]) -> list[bytes]:
         """The bytes of some spans, by offset and length; those near the end of the file are there already."""
@@ -118,7 +164,7 @@ class Input:
 
     def opened(self) -> pa.NativeFile:
         """The file as pyarrow opens it."""
-        if len(self.tail) == self.size:
+        if self.whole:
             return pa.BufferReader(self.tail)
         return pa.PythonFile(_StoredFile(self), "r")
 

@@ -27,6 +27,7 @@ from windrow.model.zones import NULL, ColumnZone
 from windrow.sidecar import Sidecar
 from windrow.sidecar.build import build_sidecar
 from windrow.sidecar.granules import FirstKeys
+from windrow.splits.digests import digest_of
 from windrow.splits.granule_keys import keys_of_rows
 from windrow.splits.writer import SplitName
 from windrow.splits.zone_maps import column_zone
@@ -76,6 +77,8 @@ def merge_splits(  # noqa: PLR0913 - what few callers need is given by name
     merge = Merge.of(inputs, schema, options, timestamp=settings.timestamp, field_ids=field_ids)
     try:
         outputs = merge.run()
+        for split, source in zip(splits, inputs, strict=True):
+            source.verify(split.digest)
         described = [_describe(output, schema, settings, place, name(number)) for number, output in enumerate(outputs)]
         data = [output.finish(split.to_key_value()) for output, split in zip(outputs, described, strict=True)]
         _verify(merge, data, verify, bookkeeping)
@@ -252,7 +255,8 @@ def _store(
         sidecar = _sidecar(split, content, info.etag, first)
         where = SidecarLocation(sidecar_key(split.key), 0, len(sidecar))
         store.put(where.key, sidecar)
-        stored.append(replace(split, size_bytes=info.size, etag=info.etag, sidecar=where))
+        digest = digest_of(content)
+        stored.append(replace(split, size_bytes=info.size, etag=info.etag, sidecar=where, digest=digest))
     return stored
 
 

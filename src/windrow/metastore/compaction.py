@@ -45,6 +45,7 @@ _FIELDS = (
     "sidecar_key",
     "sidecar_offset",
     "sidecar_length",
+    "digest",
 )
 
 

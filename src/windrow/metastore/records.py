@@ -205,6 +205,7 @@ class Candidate(NamedTuple):
     sidecar_key: str | None = None
     sidecar_offset: int = 0
     sidecar_length: int = 0
+    digest: str | None = None
 
     @property
     def sidecar(self) -> SidecarLocation | None:
@@ -328,13 +329,14 @@ def split_row(split: SplitMetadata, table_key: int, scope_key: int, version: int
         StoredZones.text_of(split.zones),
         json.dumps(split.replaces) if split.replaces else None,
         None,
+        split.digest,
     )
 
 
 def split_of(row: Sequence[Any], scope: CompactionScope) -> SplitMetadata:
     """Return the split of a row of `schema.splits`, given in the order of its columns."""
     split_id, _, _, kind, start, _, _, key, size_bytes, etag, sidecar, offset, length, *rest = row
-    row_count, generation, created_at, time_min, time_max, commit_id, zones, replaces, _ = rest
+    row_count, generation, created_at, time_min, time_max, commit_id, zones, replaces, _, digest = rest
     return SplitMetadata(
         split_id=split_id,
         scope=scope,
@@ -351,6 +353,7 @@ def split_of(row: Sequence[Any], scope: CompactionScope) -> SplitMetadata:
         sidecar=None if sidecar is None else SidecarLocation(sidecar, offset, length),
         generation=generation,
         replaces=() if replaces is None else tuple(json.loads(replaces)),
+        digest=digest,
     )
 
 

@@ -150,6 +150,7 @@ splits = Table(
     Column("zones", Text, nullable=False),
     Column("replaces", Text, nullable=True),
     Column("deleting_since", BigInteger, nullable=True),
+    Column("digest", Text, nullable=True),
 )
 Index(
     "windrow_splits_by_window",

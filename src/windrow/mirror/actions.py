@@ -176,7 +176,9 @@ def path_of(table: str, key: str) -> str:
 def _outside(split: SplitMetadata) -> dict[str, Any]:
     """What a file cannot say of itself; of a registered file, all."""
     values = split.to_dict()
-    return values if split.window is None else {name: values[name] for name in ("split_id", "etag", "sidecar")}
+    return (
+        values if split.window is None else {name: values[name] for name in ("split_id", "etag", "sidecar", "digest")}
+    )
 
 
 def _partition_values(split: SplitMetadata, described: Described) -> dict[str, str | None]:

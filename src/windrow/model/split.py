@@ -59,6 +59,8 @@ class SplitMetadata:
     """How many merges lie behind the rows: 0 as ingested, else the largest of the inputs plus one."""
     replaces: tuple[str, ...] = ()
     """The splits that a merge made this one from."""
+    digest: str | None = None
+    """What the bytes of the file amount to, as they were written; None where nobody computed it then."""
 
     @property
     def schema_column_min_values(self) -> tuple[SortColumnValue, ...]:
@@ -99,11 +101,12 @@ class SplitMetadata:
             "size_bytes": self.size_bytes,
             "etag": self.etag,
             "sidecar": None if sidecar is None else [sidecar.key, sidecar.offset, sidecar.length],
+            "digest": self.digest,
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> SplitMetadata:
-        """Read what `to_dict` wrote; a missing field is a KeyError with its name."""
+        """Read what `to_dict` wrote; a missing field is a KeyError with its name, but older ones may lack a digest."""
         start = data["window_start"]
         scope = CompactionScope(**{part.name: data[part.name] for part in fields(CompactionScope)})
         zones = zip(
@@ -122,6 +125,7 @@ class SplitMetadata:
             ),
             sidecar=None if data["sidecar"] is None else SidecarLocation(*data["sidecar"]),
             replaces=tuple(data["replaces"]),
+            digest=data.get("digest"),
             **{name: data[name] for name in _PLAIN},
         )
 
@@ -132,11 +136,17 @@ class SplitMetadata:
 
     @classmethod
     def from_key_value(
-        cls, pairs: Mapping[str, str], *, key: str, size_bytes: int, etag: str | None = None
+        cls,
+        pairs: Mapping[str, str],
+        *,
+        key: str,
+        size_bytes: int,
+        etag: str | None = None,
+        digest: str | None = None,
     ) -> SplitMetadata:
         """Read what a file says of itself."""
         names = {name.removeprefix(KEY_VALUE_PREFIX): name for name in pairs if name.startswith(KEY_VALUE_PREFIX)}
-        outside = {"key": key, "size_bytes": size_bytes, "etag": etag, "sidecar": None}
+        outside = {"key": key, "size_bytes": size_bytes, "etag": etag, "sidecar": None, "digest": digest}
         try:
             return cls.from_dict({name: _value(name, pairs[full]) for name, full in names.items()} | outside)
         except KeyError as error:
@@ -159,7 +169,7 @@ _PLAIN = (
     "size_bytes",
     "etag",
 )
-_OUTSIDE = frozenset(("key", "size_bytes", "etag", "sidecar"))
+_OUTSIDE = frozenset(("key", "size_bytes", "etag", "sidecar", "digest"))
 _TEXTS = frozenset(("split_id", "commit_id", "index_uid", "source_id", "sort_schema"))
 
 

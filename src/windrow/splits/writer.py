@@ -19,6 +19,7 @@ from windrow.model.window import Window, time_bounds_us
 from windrow.model.zones import NULL, ColumnZone
 from windrow.sidecar.build import build_sidecar
 from windrow.splits.blooms import BLOOM_FILTER, has_filter
+from windrow.splits.digests import digest_of
 from windrow.splits.encodings import Encodings, choose_encodings
 from windrow.splits.granule_keys import granule_keys
 from windrow.splits.layout import GRANULE_ROWS, ROW_GROUP_ROWS
@@ -82,7 +83,7 @@ def write_sorted(
     sidecar = _sidecar(rows, settings.sort, data, info)
     location = SidecarLocation(sidecar_key(split.key), 0, len(sidecar))
     store.put(location.key, sidecar)
-    return replace(split, size_bytes=info.size, etag=info.etag, sidecar=location)
+    return replace(split, size_bytes=info.size, etag=info.etag, sidecar=location, digest=digest_of(data))
 
 
 def _describe(

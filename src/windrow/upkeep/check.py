@@ -58,6 +58,8 @@ class CheckResult:
     splits: int
     rows: int
     size_bytes: int
+    unprotected: int
+    """Splits without a digest: damage that contradicts nothing is not found in them."""
     findings: tuple[Finding, ...]
     repaired: tuple[Finding, ...] = ()
     not_checked: tuple[str, ...] = _NOT_CHECKED
@@ -117,11 +119,11 @@ class CheckTable:
 
     def _splits(
         self, table: TableRecord, pin: Pin, *, data: bool, spark: SparkSession | None
-    ) -> tuple[list[Finding], tuple[int, int, int]]:
+    ) -> tuple[list[Finding], tuple[int, int, int, int]]:
         work = _Work(self.context.url, dict(self.context.store_options), table.settings, data)
         listed = chain.from_iterable(self.context.metastore.splits(table.table_id, pin, page_size=_PAGE))
         findings: list[Finding] = []
-        splits = rows = size = 0
+        splits = rows = size = unprotected = 0
         while page := list(islice(listed, _PAGE)):
             pin = self.context.metastore.renew(pin, seconds=_HOLD)
             units = [split.to_dict() for split in page]
@@ -129,8 +131,9 @@ class CheckTable:
             findings += (Finding(**json.loads(report)) for report in reports)
             done = sum(split.row_count for split in page), sum(split.size_bytes for split in page)
             splits, rows, size = splits + len(page), rows + done[0], size + done[1]
+            unprotected += sum(split.digest is None for split in page)
             self.on_splits(*done)
-        return findings, (splits, rows, size)
+        return findings, (splits, rows, size, unprotected)
 
     def _names(self, table: TableRecord) -> list[Finding]:
         """Columns of older tables may differ by case alone, which engines take for one."""

@@ -24,6 +24,7 @@ from windrow.model.zones import ColumnZone
 from windrow.parquet.footer import ParquetFooter
 from windrow.sidecar.check import check_against, check_bytes
 from windrow.sidecar.reader import Sidecar
+from windrow.splits.digests import digest_of
 from windrow.splits.zone_maps import zone_maps
 from windrow.storage import ByteRange, ObjectInfo, Store, reach
 from windrow.upkeep.footers import footer_at
@@ -141,8 +142,10 @@ def _sidecar(store: Store, split: SplitMetadata, info: ObjectInfo, footer: Parqu
 
 
 def _rows(split: SplitMetadata, content: bytes, settings: TableSettings) -> Iterator[Finding]:
+    if split.digest is not None and digest_of(content) != split.digest:
+        yield Finding("file", split.key, f"its bytes are not those that were written: the digest was {split.digest}")
     try:
-        rows = pq.read_table(pa.BufferReader(content))
+        rows = pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
     except (pa.ArrowException, OSError) as error:
         yield Finding("rows", split.key, f"they cannot be read: {error}")
         return

@@ -288,7 +288,10 @@ def _split(context: Context, history: _History, path: str, added: dict[str, Any]
             return SplitMetadata.from_dict(outside)
         info, footer = footer_at(context.store, key)
         pairs = {name: value for name, value in footer.key_value.items() if value is not None}
-        split = SplitMetadata.from_key_value(pairs, key=key, size_bytes=info.size, etag=outside["etag"])
+        # a digest that the log lacks is not computed anew: the file may be damaged since it was written
+        split = SplitMetadata.from_key_value(
+            pairs, key=key, size_bytes=info.size, etag=outside["etag"], digest=outside.get("digest")
+        )
     except (
         NotFound,
         Damaged,

@@ -107,10 +107,10 @@ class CompactionCases:
     def test_a_candidate_is_what_a_merge_needs(self, metastore: Metastore) -> None:
         a_table(metastore)
         place = SidecarLocation("metrics/_a.pm", 8, 100)
-        split = a_split("a", "c1", generation=3, replaces=("x", "y"), etag="e", sidecar=place)
+        split = a_split("a", "c1", generation=3, replaces=("x", "y"), etag="e", sidecar=place, digest="crc32:0")
         add(metastore, "c1", split)
         expected = Candidate(
-            "a", split.key, split.size_bytes, split.row_count, 3, split.created_at, "e", place.key, 8, 100
+            "a", split.key, split.size_bytes, split.row_count, 3, split.created_at, "e", place.key, 8, 100, "crc32:0"
         )
         assert expected.sidecar == place
         assert list(metastore.candidates(TABLE, _FIRST)) == [(scope(), [expected])]
