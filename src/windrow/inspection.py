@@ -37,6 +37,9 @@ __all__ = [
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+_COUNTED = ("late", "future", "conflicting", "unfit", "rounded")
+
+
 @dataclass(frozen=True, slots=True)
 class WindowRow:
     """A window and how many splits it is made of."""
@@ -146,6 +149,9 @@ class SourceRow:
     late: int = 0
     future: int = 0
     conflicting: int = 0
+    unfit: int = 0
+    rounded: int = 0
+    """Rows that were written with times that lost digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +259,7 @@ class Inspect:
             if each.kind is CommitKind.INGEST:
                 total = totals.setdefault(each.summary.get("source", DEFAULT_SOURCE), Counter())
                 total.update(commits=1, rows=each.rows_added)
-                total.update({name: int(each.summary.get(name, 0)) for name in ("late", "future", "conflicting")})
+                total.update({name: int(each.summary.get(name, 0)) for name in _COUNTED})
         return Rows(SourceRow, tuple(SourceRow(name, **totals[name]) for name in sorted(totals)))
 
     def dead_letters(self) -> Rows[DeadLetterRow]:

@@ -81,4 +81,7 @@ def test_rows_of_other_types_become_dead_letters_when_asked(call, points, here):
 def test_sources_are_listed_with_what_was_dropped(call, points):
     call("ingest", "metrics", points, "--source", "agent-1")
     (found,) = call("inspect", "sources", "metrics", "--json").json
-    assert found == {"source": "agent-1", "commits": 1, "rows": 2, "late": 0, "future": 0, "conflicting": 0}
+    assert found == {"source": "agent-1", "commits": 1, "rows": 2, "late": 0, "future": 0, "conflicting": 0} | {
+        "unfit": 0,
+        "rounded": 0,
+    }

@@ -289,7 +289,7 @@ class TestVersions:
     @pytest.fixture
     def lake(self, tmp_path):
         with connect({"url": str(tmp_path / "lake")}) as lake:
-            lake.create_table("metrics", sort=SORT).ingest(points(1, 50))
+            lake.create_table("metrics", sort=SORT, timestamp_precision="ns").ingest(points(1, 50))
             yield lake
 
     def test_a_scan_is_of_the_version_that_was_the_newest(self, lake):
@@ -310,7 +310,7 @@ class TestVersions:
 
     def test_an_older_version_is_asked_by_a_query_beside_the_newest_of_other_tables(self, lake):
         table = lake.table("metrics")
-        lake.create_table("others", sort=SORT).ingest(points(7, 20))
+        lake.create_table("others", sort=SORT, timestamp_precision="ns").ingest(points(7, 20))
         table.ingest(points(2, 30, zone=pa.array(["z"] * 30)))
         query = "select (select count(*) from metrics) as old, (select count(*) from others) as new"
         assert table.at(version=1).sql(query).to_dict() == [{"old": 50, "new": 20}]

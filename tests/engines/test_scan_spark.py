@@ -114,7 +114,7 @@ def test_rows_come_of_files_that_lack_all_columns_that_are_asked_for(folder, spa
 def test_a_large_file_is_dealt_out_to_several_tasks(tmp_path, spark, monkeypatch):
     monkeypatch.setattr("windrow.engines.shares._TASK_BYTES", 20_000)
     with connect({"url": str(tmp_path / "lake")}) as lake:
-        table = lake.create_table("metrics", sort=SORT)
+        table = lake.create_table("metrics", sort=SORT, timestamp_precision="ns")
         pq.write_table(points(1, 20_000), tmp_path / "large.parquet", row_group_size=1000)
         table.register(tmp_path / "large.parquet")
         table.ingest(points(2, 300))
@@ -152,7 +152,7 @@ def test_odd_paths_and_odd_types_are_left_to_tasks_of_ours(tmp_path, spark):
 @pytest.mark.long
 def test_a_frame_of_an_older_version_stays_there(tmp_path, spark):
     with connect({"url": str(tmp_path / "lake")}) as lake:
-        table = lake.create_table("metrics", sort=SORT)
+        table = lake.create_table("metrics", sort=SORT, timestamp_precision="ns")
         table.ingest(points(1, 50))
         frame = table.scan(columns=["metric_name", "value"]).to_spark(spark)
         for seed in range(4):

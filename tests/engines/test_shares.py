@@ -44,7 +44,7 @@ def test_small_files_go_together_and_large_ones_are_cut():
 
 def test_a_task_travels_and_its_shares_together_are_all_rows(tmp_path):
     with connect({"url": str(tmp_path / "lake")}) as lake:
-        table = lake.create_table("metrics", sort=SORT)
+        table = lake.create_table("metrics", sort=SORT, timestamp_precision="ns")
         table.ingest(points(1, 3000))
         scan = table.scan("value * 2 > 1 or value is null")
         splits = [file for virtual in scan.plan().virtual for file in virtual.files]

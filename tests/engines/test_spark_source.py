@@ -85,7 +85,7 @@ class TestReads:
     def test_a_bucket_is_read_through_our_storage(self, spark, tmp_path, s3_url, s3_options):
         metastore = f"sqlite:///{tmp_path}/windrow.db"
         with connect({"url": s3_url, "metastore": metastore, "store_options": s3_options}) as lake:
-            table = lake.create_table("metrics", sort=SORT)
+            table = lake.create_table("metrics", sort=SORT, timestamp_precision="ns")
             table.ingest(points(1, 50))
             store = {f"store.{name}": value for name, value in s3_options.items()}
             frame = self.read(spark, table, metastore=metastore, tasks="2", **store)

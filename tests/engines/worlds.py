@@ -31,7 +31,7 @@ def points(seed, rows, /, **columns):
             "metric_name": [f"metric_{n}" for n in random.integers(0, 6, rows)],
             "host": pa.array([f"h{n}" for n in random.integers(0, 9, rows)], mask=random.random(rows) < 0.2),
             "timestamp": pa.array([nanoseconds(s, n) for n, s in enumerate(seconds)], pa.timestamp("ns", "UTC")),
-            "value": pa.array(values, mask=random.random(rows) < 0.1),
+            "value": values,
         }
     )
     for name, column in columns.items():
@@ -73,7 +73,7 @@ def foreign(folder, rows=60):
 
 def fill(lake, folder):
     """Make the table `metrics` in a lake; gives the rows that it has then."""
-    table = lake.create_table("metrics", sort=SORT, window="15m")
+    table = lake.create_table("metrics", sort=SORT, window="15m", timestamp_precision="ns")
     given = batches()
     for batch in given:
         table.ingest(batch)

@@ -121,7 +121,7 @@ class TestConflicts:
 
     def test_too_many_are_an_error_and_nothing_is_published(self, metrics, tmp_path, good):
         pq.write_table(points(60).set_column(1, "host", pa.array(range(60))), tmp_path / "b.parquet")
-        with pytest.raises(InvalidInput, match="60 are of other types; more than 50%"):
+        with pytest.raises(InvalidInput, match="60 are of other types .* more than 50%"):
             metrics.ingest([good, tmp_path / "b.parquet"], dead_letter=True)
         assert (metrics.version, list(metrics.inspect.dead_letters())) == (0, [])
 
@@ -172,8 +172,9 @@ def test_drops_are_counted_for_each_source(metrics):
     metrics.ingest(points(), source="agent-2")
     metrics.ingest(points(200), drop_late=True, future="5m", source="agent-1")
     rows = metrics.inspect.sources().to_dict()
+    none = {"unfit": 0, "rounded": 0}
     assert rows == [
-        {"source": "agent-1", "commits": 2, "rows": 201, "late": 60, "future": 39, "conflicting": 0},
-        {"source": "agent-2", "commits": 1, "rows": 100, "late": 0, "future": 0, "conflicting": 0},
+        {"source": "agent-1", "commits": 2, "rows": 201, "late": 60, "future": 39, "conflicting": 0} | none,
+        {"source": "agent-2", "commits": 1, "rows": 100, "late": 0, "future": 0, "conflicting": 0} | none,
     ]
     assert [row.commits for row in metrics.at(version=1).inspect.sources()] == [1]

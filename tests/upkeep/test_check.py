@@ -130,6 +130,17 @@ def test_columns_of_an_older_table_that_differ_by_case_alone_are_found(tmp_path)
     assert [each.problem for each in found] == ["columns 'host' and 'HOST' differ by case alone, rename one of them"]
 
 
+@pytest.mark.parametrize("data", [False, True])
+def test_points_without_a_value_that_an_older_version_wrote_are_found(tmp_path, monkeypatch, data):
+    monkeypatch.setattr("windrow.ingest.task.required_columns", lambda _: ())
+    with windrow.connect(tmp_path / "lake") as lake:
+        table = lake.create_table("metrics", sort="metric_name|timestamp/V2")
+        rows = points(0, 1, 2).drop_columns(["value"])
+        table.ingest(rows.append_column("metric_name", [["m"] * 3]).append_column("value", [[1.0, None, None]]))
+        (found,) = table.upkeep.check(data=data).findings
+    assert (found.kind, found.problem) == ("DM-1", "column 'value' is null in 2 of 3 rows")
+
+
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
 def test_spark_finds_the_same(tmp_path, spark):

@@ -132,7 +132,9 @@ def labels(
 def sources(invocation: Invocation, table: str, version: int | None, limit: int | None) -> None:
     """List the sources of TABLE with the rows that came of each and those that were dropped."""
     rows = _read(invocation, table, version, lambda views: views.sources())
-    _answer(invocation, rows[:limit], ["source", "commits", "rows", "late", "future", "conflicting"])
+    _answer(
+        invocation, rows[:limit], ["source", "commits", "rows", "late", "future", "conflicting", "unfit", "rounded"]
+    )
 
 
 @inspect.command("dead-letters")

@@ -29,6 +29,7 @@ _dry_run = click.option("--dry-run", is_flag=True, help="Check everything, chang
 @click.option("--retention", metavar="DURATION", help="Keep windows for so long, such as 30d.  [default: for ever]")
 @click.option("--timestamp", metavar="COLUMN", help="Column that decides the window.  [default: timestamp]")
 @click.option("--timestamp-unit", metavar="UNIT", help="What an integer timestamp counts: s, ms, us or ns.")
+@click.option("--timestamp-precision", metavar="UNIT", help="What times are stored in: us or ns.  [default: us]")
 @click.option("--tags", metavar="A,B", help="Columns that name a series.  [default: all text columns]")
 @click.option("--partition-by", metavar="A,B", help="Columns of the tenant; tenants never share a file.")
 @click.option("--bloom-filters", metavar="A,B", help="Columns with a bloom filter in every row group.")

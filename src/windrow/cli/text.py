@@ -25,7 +25,8 @@ def _moment(text: str) -> str:
 # Numbers without a unit here stay as they are: seconds since the epoch, versions and ids are no counts.
 _COUNTS = (
     "added", "conflicting", "future", "late",
-    "null_timestamps", "points", "removed", "rows", "rows_added", "rows_removed", "splits", "windows",
+    "null_timestamps", "points", "removed", "rounded", "rows", "rows_added", "rows_removed",
+    "splits", "unfit", "windows",
     "files_after", "files_before", "merges", "splits_after", "splits_in", "splits_out",
 )  # fmt: skip
 _DURATIONS = ("window", "window_seconds", "retention", "late_data_acceptance_window", "maturation_period")

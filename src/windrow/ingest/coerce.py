@@ -11,7 +11,7 @@ from windrow.errors import InvalidInput
 from windrow.model.names import name_problems, same_but_for_case, twins_in
 from windrow.model.ordering import encoded
 from windrow.model.points import is_text
-from windrow.model.widening import plain, widened
+from windrow.model.widening import holds, plain, widened
 
 __all__ = ["coerced", "conflict_of", "joined_types"]
 
@@ -38,7 +38,7 @@ def conflict_of(schema: pa.Schema, types: Mapping[str, pa.DataType]) -> str | No
     for each in schema:
         if each.name not in types:
             return f"column {each.name!r} comes from this data alone, which does not fit the table"
-        if widened(types[each.name], each.type) != types[each.name]:
+        if not holds(types[each.name], each.type):
             return f"column {each.name!r} is {types[each.name]} in the table and {each.type} in the data"
     return None
 

@@ -15,7 +15,7 @@ published commit names in its summary count, others are orphans like every file 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,7 +24,7 @@ from windrow.ingest.coerce import conflict_of
 from windrow.model.widening import plain
 from windrow.storage import Store
 
-__all__ = ["FILE", "PROBLEM", "DeadLetters", "Rejected", "set_apart", "write_dead_letters"]
+__all__ = ["FILE", "PROBLEM", "DeadLetters", "Rejected", "set_apart", "together", "write_dead_letters"]
 
 FILE = b"windrow.file"
 """Key of a batch's metadata: the file that it comes from."""
@@ -53,6 +53,15 @@ class Rejected:
     file: str | None = None
 
 
+def together(rejected: Iterable[Rejected]) -> tuple[Rejected, ...]:
+    """Return rows of one reason, file and schema as one, so that they become one file of dead letters."""
+    alike: dict[tuple[str, str | None, bytes], list[Rejected]] = {}
+    for each in rejected:
+        key = each.reason, each.file, each.rows.schema.serialize().to_pybytes()
+        alike.setdefault(key, []).append(each)
+    return tuple(replace(group[0], rows=pa.concat_tables(one.rows for one in group)) for group in alike.values())
+
+
 def set_apart(
     batches: Iterable[pa.RecordBatch], types: Mapping[str, pa.DataType]
 ) -> tuple[list[pa.RecordBatch], list[Rejected]]:
@@ -79,7 +88,7 @@ def write_dead_letters(store: Store, key: str, rejected: Rejected, source: str, 
     letter = [rejected.reason, source, rejected.file, arrived_at]
     count = rejected.rows.num_rows
     columns = [pa.repeat(pa.scalar(value, each.type), count) for value, each in zip(letter, _LETTER, strict=True)]
-    plainly = pa.schema([(each.name, plain(each.type)) for each in rejected.rows.schema])
+    plainly = pa.schema([(each.name, _kept_as(each.type)) for each in rejected.rows.schema])
     rows = rejected.rows.cast(plainly).combine_chunks().to_struct_array()
     sink = pa.BufferOutputStream()
     pq.write_table(
@@ -87,3 +96,9 @@ def write_dead_letters(store: Store, key: str, rejected: Rejected, source: str, 
     )
     store.put(key, memoryview(sink.getvalue()))
     return DeadLetters(key, count)
+
+
+def _kept_as(kind: pa.DataType) -> pa.DataType:
+    """Parquet has no seconds, and what is wrong with them may be that no other unit can count them."""
+    kind = plain(kind)
+    return pa.int64() if pa.types.is_timestamp(kind) and kind.unit == "s" else kind

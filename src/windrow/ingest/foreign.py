@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windrow.errors import Conflict, Damaged, NotFound
+from windrow.model.points import required_columns
 from windrow.model.settings import TableSettings
 from windrow.model.split import SplitMetadata
 from windrow.model.window import time_bounds_us
@@ -33,6 +34,8 @@ class ForeignFile:
     schema: pa.Schema
     times: tuple[int, int] | None
     """Bounds of the timestamps in microseconds, None when the footer does not tell them."""
+    nulls: Mapping[str, int] = field(default_factory=dict)
+    """How often columns that a point needs are null, as far as the footer tells."""
 
     def sidecar(self, options: Mapping[str, str]) -> bytes:
         """Build the sidecar, unless the file is no longer what was looked at."""
@@ -64,9 +67,10 @@ def look_at(url: str, settings: TableSettings, options: Mapping[str, str]) -> Fo
         with pq.ParquetFile(pa.BufferReader(tail)) as parquet:
             metadata, schema = parquet.metadata, parquet.schema_arrow.remove_metadata()
             times = _time_bounds(metadata, schema, settings)
+            nulls = _null_counts(metadata, required_columns(settings.signal))
     except (pa.ArrowException, OSError) as error:
         raise Damaged(f"{name}: cannot be read as Parquet: {error}") from error
-    return ForeignFile(url, info.size, info.etag, metadata.num_rows, schema, times)
+    return ForeignFile(url, info.size, info.etag, metadata.num_rows, schema, times, nulls)
 
 
 def check_unchanged(split: SplitMetadata, table: str) -> None:
@@ -100,6 +104,19 @@ def _time_bounds(metadata: pq.FileMetaData, schema: pa.Schema, settings: TableSe
     counts = pa.array([count for each in told for count in (each.min_raw, each.max_raw)], pa.int64())
     times = counts.cast(pa.int32()).cast(pa.date32()) if pa.types.is_date(kind) else counts.cast(kind)
     return time_bounds_us(times, unit=settings.timestamp_unit)
+
+
+def _null_counts(metadata: pq.FileMetaData, names: Sequence[str]) -> dict[str, int]:
+    paths = _paths(metadata)
+    groups = range(metadata.num_row_groups)
+    told = {
+        name: [metadata.row_group(n).column(paths.index(name)).statistics for n in groups]
+        for name in names
+        if name in paths
+    }
+    return {
+        name: sum(each.null_count for each in found if each and each.has_null_count) for name, found in told.items()
+    }
 
 
 def _paths(metadata: pq.FileMetaData) -> list[str]:

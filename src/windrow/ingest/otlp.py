@@ -9,7 +9,7 @@
 | `is_monotonic` | bool | of sums |
 | `upper_bound` | string | of a bucket: the end of it, `+Inf` for the last |
 | `quantile` | string | of a summary's value: which quantile it is |
-| `timestamp`, `start_timestamp` | timestamp[ns, UTC] | null when absent or 0 |
+| `timestamp`, `start_timestamp` | timestamp[ns, UTC] | null when absent or 0; a table stores them in its own unit |
 | `value` | float64 | integers and counts beyond 2**53 are rounded to the nearest float |
 | one for each common attribute | string | under its bare name |
 | `attributes` | map<string, string> | the attributes that have no column; null when there are none |

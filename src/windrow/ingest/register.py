@@ -23,6 +23,7 @@ from windrow.ingest.steps import check_rows
 from windrow.metastore import Checkpoint, CommitKind, Metastore, Published, TableRecord
 from windrow.model.scope import DEFAULT_SOURCE, CompactionScope
 from windrow.model.split import SidecarLocation, SplitMetadata, sidecar_key
+from windrow.model.widening import stored, widened
 from windrow.runners.leases import held
 from windrow.runners.local import run_locally
 from windrow.storage import Store, is_foreign, reach_foreign, url_of
@@ -204,7 +205,28 @@ class Register:
             check_rows(file.schema, self.table.settings)
         except InvalidInput as error:
             raise InvalidInput(f"{file.url}: {error}") from error
-        return joined_types(file.url, file.schema, types, known)
+        for name, nulls in file.nulls.items():
+            if nulls:
+                raise InvalidInput(
+                    f"{file.url}: DM-1: column {name!r} is null in {nulls} of {file.rows} rows, and a point needs it; "
+                    "ingest the file with dead_letter instead"
+                )
+        return self._stored(file, joined_types(file.url, file.schema, types, known), known)
+
+    def _stored(
+        self, file: ForeignFile, types: Mapping[str, pa.DataType], known: Mapping[str, pa.DataType]
+    ) -> dict[str, pa.DataType]:
+        """Return the types that the table has for a file's columns; times finer than its own are refused."""
+        found = {}
+        for name, kind in types.items():
+            kept = stored(kind, self.table.settings.timestamp_precision)
+            found[name] = kept if name not in known else widened(known[name], kept) or kept
+            if widened(found[name], file.schema.field(name).type) != found[name]:
+                raise InvalidInput(
+                    f"{file.url}: column {name!r} is {file.schema.field(name).type}, the table stores {found[name]}; "
+                    'ingest the file instead, or register it in a table with timestamp_precision="ns"'
+                )
+        return found
 
     def _known(self) -> dict[str, pa.DataType]:
         return {column.name: column.type for column in self.metastore.columns(self.table.table_id)}

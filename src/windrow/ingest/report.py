@@ -25,6 +25,10 @@ class Counts:
     """Dropped: too far ahead of their arrival."""
     conflicting: int = 0
     """Dropped: of types that the table cannot have."""
+    unfit: int = 0
+    """Dropped: a value that a point needs is null, or a time is out of range."""
+    rounded: int = 0
+    """Written with a time that lost digits."""
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(*(sum(pair) for pair in zip(astuple(self), astuple(other), strict=True)))
@@ -32,7 +36,7 @@ class Counts:
     @property
     def dropped(self) -> int:
         """Rows that were read and not written."""
-        return self.late + self.future + self.conflicting
+        return self.late + self.future + self.conflicting + self.unfit
 
 
 @dataclass(frozen=True, slots=True)

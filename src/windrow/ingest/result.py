@@ -32,6 +32,10 @@ class IngestResult:
     """Rows that were dropped because they lie too far ahead."""
     conflicting: int = 0
     """Rows that were dropped because of their types."""
+    unfit: int = 0
+    """Rows that were dropped because they lack what a point needs, or have a time out of range."""
+    rounded: int = 0
+    """Rows of which a time lost digits, since the table stores microseconds."""
     dead_letters: tuple[str, ...] = ()
     """The files that keep dropped rows, relative to the lake."""
     replayed: bool = False
@@ -42,7 +46,7 @@ class IngestResult:
         return asdict(self)
 
 
-_TOLD = ("windows", "size_bytes", "null_timestamps", "late", "future", "conflicting")
+_TOLD = ("windows", "size_bytes", "null_timestamps", "late", "future", "conflicting", "unfit", "rounded")
 
 
 def summary_of(told: Told) -> dict[str, Any]:
@@ -55,6 +59,8 @@ def summary_of(told: Told) -> dict[str, Any]:
         "late": counts.late,
         "future": counts.future,
         "conflicting": counts.conflicting,
+        "unfit": counts.unfit,
+        "rounded": counts.rounded,
         "dead_letters": [asdict(each) for each in told.dead_letters],
     }
 

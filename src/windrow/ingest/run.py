@@ -173,9 +173,10 @@ class Ingest:
         name = self.table.name
         if counts.dropped > self.most_dropped * counts.read or not (splits or self.batch):
             raise InvalidInput(
-                f"table {name!r}: {counts.late} of {counts.read} rows are late, {counts.future} lie in the future and "
-                f"{counts.conflicting} are of other types; more than {self.most_dropped:.0%} would be dropped, so "
-                "nothing was published. Look at the clock and the types of the source, allow more to be dropped "
+                f"table {name!r}: {counts.late} of {counts.read} rows are late, {counts.future} lie in the future, "
+                f"{counts.conflicting} are of other types and {counts.unfit} lack what a point needs or have a time "
+                f"out of range; more than {self.most_dropped:.0%} would be dropped, so nothing was published. Look at "
+                "the clock, the types and the values of the source, allow more to be dropped "
                 "(most_dropped), or take rows of any age (drop_late=False)"
             )
 

@@ -16,6 +16,7 @@ from windrow.model.ordering import dictionary_codes, packed_keys
 from windrow.model.points import check_point_schema, tag_columns
 from windrow.model.settings import TableSettings
 from windrow.model.timeseries import TIMESERIES_ID, partition_ids, timeseries_ids
+from windrow.model.widening import stored
 from windrow.model.window import Window, window_starts
 from windrow.splits.sorting import order_of
 from windrow.splits.texts import coded
@@ -40,7 +41,8 @@ def check_rows(schema: pa.Schema, settings: TableSettings) -> None:
 
 
 def written_schema(schema: pa.Schema, settings: TableSettings) -> pa.Schema:
-    """Return the columns that a split of these rows will have: text tags and the series id, where it is asked for."""
+    """Return the columns that a split of these rows will have: times in the table's unit, and the series id."""
+    schema = pa.schema([(each.name, stored(each.type, settings.timestamp_precision)) for each in schema])
     if not _wants_series(settings) or TIMESERIES_ID in schema.names:
         return schema
     written = schema.append(pa.field(TIMESERIES_ID, pa.int64()))

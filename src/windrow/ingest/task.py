@@ -10,14 +10,15 @@ from itertools import count
 import pyarrow as pa
 
 from windrow.ingest.attributes import residual_names
-from windrow.ingest.coerce import coerced
-from windrow.ingest.dead_letter import DeadLetters, Rejected, set_apart, write_dead_letters
+from windrow.ingest.dead_letter import DeadLetters, Rejected, set_apart, together, write_dead_letters
+from windrow.ingest.fitting import Fitted, fitted
 from windrow.ingest.late import ArrivalRule
 from windrow.ingest.report import Counts, Names, Report, text_of
 from windrow.ingest.spill import MEMORY_BUDGET, Group, Spill, in_budget
 from windrow.ingest.steps import add_timeseries_id, cut
 from windrow.metastore import TableColumn
 from windrow.model.ordering import encoded
+from windrow.model.points import required_columns
 from windrow.model.scope import CompactionScope
 from windrow.model.settings import TableSettings
 from windrow.model.split import SplitMetadata, dead_letter_key
@@ -80,21 +81,38 @@ class WriteTask:
         """
         types = {column.name: column.type for column in self.columns.values()}
         fitting, rejected = set_apart(held, types) if self.dead_letter else (held, [])
-        rows = _joined(fitting, types)
+        fit = self._fitted(fitting, types)
+        rejected += fit.rejected
+        rows = fit.rows
         fitting.clear()
         held.clear()
         judged = self.rule.judge(rows, self.settings.timestamp, self.settings.timestamp_unit)
-        conflicting = sum(each.rows.num_rows for each in rejected)
-        yield Counts(rows.num_rows + conflicting, judged.late.num_rows, judged.future.num_rows, conflicting)
+        apart, unfit = _rows(rejected), _rows(fit.rejected)
+        yield Counts(
+            read=rows.num_rows + apart,
+            late=judged.late.num_rows,
+            future=judged.future.num_rows,
+            conflicting=apart - unfit,
+            unfit=unfit,
+            rounded=fit.rounded,
+        )
         if self.dead_letter:
             yield from self._bury(store, [*rejected, *judged.rejected()], suffix)
         taken = add_timeseries_id(judged.taken, self.settings)
         if taken.num_rows:
             yield Names(frozenset(taken.column_names), residual_names(taken))
         parts = cut(taken, self.settings)
-        del rows, judged, taken, rejected
+        del rows, judged, taken, rejected, fit
         for partition_id, window, part in parts:
             yield (partition_id, window), part
+
+    def _fitted(self, batches: Sequence[pa.RecordBatch], types: Mapping[str, pa.DataType]) -> Fitted:
+        """Bring batches to the table's types; without dead letters, all of their rows must fit."""
+        required = required_columns(self.settings.signal)
+        parts = [fitted(pa.Table.from_batches([batch]), types, required) for batch in batches]
+        tables = [part.rows if self.dead_letter else part.require_all() for part in parts]
+        rejected = together(each for part in parts for each in part.rejected)
+        return Fitted(_joined(tables, types), sum(part.rounded for part in parts), rejected)
 
     def report(self, batches: Iterable[pa.RecordBatch], task_attempt: int) -> Iterator[str]:
         """Run, and yield what it reports as text that travels to the driver."""
@@ -125,12 +143,15 @@ class WriteTask:
             yield write_dead_letters(store, key, each, self.source_id, self.rule.arrived_at)
 
 
-def _joined(batches: Sequence[pa.RecordBatch], types: Mapping[str, pa.DataType]) -> pa.Table:
-    """Return the rows of batches that may lack columns; without batches, none, but with the columns that need be.
+def _rows(rejected: Iterable[Rejected]) -> int:
+    return sum(each.rows.num_rows for each in rejected)
+
+
+def _joined(tables: Sequence[pa.Table], types: Mapping[str, pa.DataType]) -> pa.Table:
+    """Return the rows of tables that may lack columns; without tables, none, but with the columns that need be.
 
     Text is coded in all of them where it is in one.
     """
-    tables = [coerced(pa.Table.from_batches([batch]), types) for batch in batches]
     coded = {field.name for table in tables for field in table.schema if pa.types.is_dictionary(field.type)}
     tables = [_with_codes(table, coded) for table in tables]
     return pa.concat_tables(tables or [pa.schema(types).empty_table()], promote_options="default")

@@ -16,7 +16,17 @@ from windrow.model.names import name_problems
 from windrow.model.sort_schema import SortSchema
 from windrow.model.window import TIMESTAMP_UNITS
 
-__all__ = ["METRIC_NAME", "METRIC_TYPE", "VALUE", "Signal", "check_point_schema", "is_text", "signal_of", "tag_columns"]
+__all__ = [
+    "METRIC_NAME",
+    "METRIC_TYPE",
+    "VALUE",
+    "Signal",
+    "check_point_schema",
+    "is_text",
+    "required_columns",
+    "signal_of",
+    "tag_columns",
+]
 
 METRIC_NAME = "metric_name"
 METRIC_TYPE = "metric_type"
@@ -47,6 +57,11 @@ def check_point_schema(schema: pa.Schema, *, signal: Signal, timestamp: str, tim
             problems += _column_problems(schema, METRIC_TYPE, pa.types.is_integer, "an integer")
     if problems:
         raise InvalidInput(f"these rows cannot be {signal}: {'; '.join(problems)}")
+
+
+def required_columns(signal: Signal) -> tuple[str, ...]:
+    """Return the columns that are null in no point; a point without a timestamp lies in the overflow window."""
+    return (METRIC_NAME, VALUE) if signal is Signal.METRICS else ()
 
 
 def tag_columns(

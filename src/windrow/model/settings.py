@@ -1,7 +1,7 @@
 """The settings of a table: how its points are raked, sorted, merged and kept.
 
 Settings may change while the table lives: new splits use the new values, old ones keep theirs. Only the timestamp
-column and its unit are fixed, since they decide which window a point is in.
+column, its unit and the precision of times are fixed: they decide which window a point is in, and what its columns are.
 """
 
 from __future__ import annotations
@@ -22,7 +22,12 @@ from windrow.model.window import TIMESTAMP_UNITS, window_duration
 __all__ = ["PolicySettings", "TableSettings"]
 
 _POLICIES = ("stable-log", "constant-write-amplification")
-_FIXED = ("timestamp", "timestamp_unit")
+_PRECISIONS = ("us", "ns")
+_FIXED = {
+    "timestamp": "it decides the window of every point",
+    "timestamp_unit": "it decides the window of every point",
+    "timestamp_precision": "columns keep the unit that they were made with",
+}
 _NAMING = {"sort", "partition_by", "tags", "bloom_filters"}
 
 
@@ -77,6 +82,8 @@ class TableSettings:
     """The column that decides the window; it must be in the sort schema."""
     timestamp_unit: str | None = None
     """The unit of an integer timestamp column: s, ms, us or ns."""
+    timestamp_precision: str = "us"
+    """What columns of times are stored in: us, or ns for digits beyond, of the years 1677 to 2262 alone."""
     tags: tuple[str, ...] | None = None
     """The columns that name a series; None means every string column that is not declared otherwise."""
     partition_by: tuple[str, ...] = ()
@@ -104,6 +111,8 @@ class TableSettings:
             )
         if self.timestamp_unit is not None and self.timestamp_unit not in TIMESTAMP_UNITS:
             raise InvalidInput(f"timestamp_unit: {self.timestamp_unit!r} is none of {', '.join(TIMESTAMP_UNITS)}")
+        if self.timestamp_precision not in _PRECISIONS:
+            raise InvalidInput(f"timestamp_precision: {self.timestamp_precision!r} is none of {', '.join(_PRECISIONS)}")
         window_duration(self.window)
         _whole("compaction_start_time", self.compaction_start_time, 0)
         _whole("late_data_acceptance_window", self.late_data_acceptance_window, 0)
@@ -137,11 +146,10 @@ class TableSettings:
         """Return the settings with some values changed, all of them checked anew."""
         _refuse_unknown(values, _names(type(self)))
         read = {name: _read(name, value) for name, value in values.items()}
-        for name in _FIXED:
+        for name, reason in _FIXED.items():
             if name in read and read[name] != getattr(self, name):
                 raise InvalidInput(
-                    f"{name}: cannot change on a living table, since it decides the window of every point; "
-                    "create a new table instead"
+                    f"{name}: cannot change on a living table, since {reason}; create a new table instead"
                 )
         changed = replace(self, **read)
         if read.keys() & _NAMING:

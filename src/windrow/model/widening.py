@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-__all__ = ["plain", "widened"]
+__all__ = ["holds", "plain", "stored", "widened"]
 
 _SIGNED = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 _UNITS = ("s", "ms", "us", "ns")
@@ -35,6 +35,20 @@ def widened(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     if pa.types.is_decimal(one) and pa.types.is_decimal(other):
         return _decimal(one, other)
     return _with_float(one, other)
+
+
+def holds(kind: pa.DataType, other: pa.DataType) -> bool:
+    """Say whether a column of a type can take values of another: all of them exactly, or times in its own unit."""
+    one, two = plain(kind), plain(other)
+    if pa.types.is_timestamp(one) and pa.types.is_timestamp(two):
+        return bool((one.tz is None) == (two.tz is None))
+    return bool(widened(one, two) == one)
+
+
+def stored(kind: pa.DataType, precision: str) -> pa.DataType:
+    """Return the type that a new column of a table gets: times have the unit of the table."""
+    kind = plain(kind)
+    return pa.timestamp(precision, kind.tz) if pa.types.is_timestamp(kind) else kind
 
 
 def _integer(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:

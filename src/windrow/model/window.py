@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from windrow.errors import InvalidInput
 
 __all__ = [
+    "TICKS_PER_SECOND",
     "TIMESTAMP_UNITS",
     "VALID_MINUTES",
     "Window",
@@ -34,8 +35,9 @@ VALID_MINUTES = (1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30, 60)
 
 _VALID_SECONDS = frozenset(60 * minutes for minutes in VALID_MINUTES)
 _SECONDS_IN = {"s": 1, "m": 60, "h": 3600}
-_TICKS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-TIMESTAMP_UNITS = tuple(_TICKS_PER_SECOND)
+TICKS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+"""How many of each unit make a second."""
+TIMESTAMP_UNITS = tuple(TICKS_PER_SECOND)
 """What an integer timestamp may count."""
 
 _SECONDS_IN_DAY = 86_400
@@ -150,19 +152,19 @@ def ticks_of(timestamps: Any, unit: str | None) -> tuple[Any, int]:
     """Return a time column as int64 counts since the epoch, and how many counts make a second."""
     kind = timestamps.type
     if pa.types.is_timestamp(kind):
-        return timestamps.cast(pa.int64()), _TICKS_PER_SECOND[kind.unit]
+        return timestamps.cast(pa.int64()), TICKS_PER_SECOND[kind.unit]
     if pa.types.is_date64(kind):
-        return timestamps.cast(pa.int64()), _TICKS_PER_SECOND["ms"]
+        return timestamps.cast(pa.int64()), TICKS_PER_SECOND["ms"]
     if pa.types.is_date32(kind):
         return pc.multiply(timestamps.cast(pa.int32()).cast(pa.int64()), _SECONDS_IN_DAY), 1
     if not pa.types.is_integer(kind):
         raise InvalidInput(f"timestamps: a column of type {kind} tells no time; use a timestamp, a date or an integer")
-    if unit not in _TICKS_PER_SECOND:
+    if unit not in TICKS_PER_SECOND:
         known = ", ".join(TIMESTAMP_UNITS)
         raise InvalidInput(
             f"timestamps: an integer column with the unit {unit!r}; set timestamp_unit to one of {known}"
         )
-    return _as_int64(timestamps), _TICKS_PER_SECOND[unit]
+    return _as_int64(timestamps), TICKS_PER_SECOND[unit]
 
 
 def _as_int64(integers: Any) -> Any:

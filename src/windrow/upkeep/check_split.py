@@ -16,12 +16,13 @@ import pyarrow.parquet as pq
 from windrow.errors import Damaged, Incompatible, InvalidInput, InvariantViolation, NotFound
 from windrow.metastore.guards import check_added
 from windrow.model.invariants import require
+from windrow.model.points import required_columns, signal_of
 from windrow.model.settings import TableSettings
 from windrow.model.sort_schema import SortSchema
 from windrow.model.split import SplitMetadata
 from windrow.model.window import time_bounds_us
 from windrow.model.zones import ColumnZone
-from windrow.parquet.footer import ParquetFooter
+from windrow.parquet.footer import HAS_NULL_COUNT, ParquetFooter
 from windrow.sidecar.check import check_against, check_bytes
 from windrow.sidecar.reader import Sidecar
 from windrow.splits.digests import digest_of
@@ -80,8 +81,7 @@ def check_split(
         return [*findings, Finding("file", split.key, str(error))]
     findings += _file(split, info, footer)
     findings += _sidecar(store, split, info, footer)
-    if data:
-        findings += _rows(split, place.get(key), settings)
+    findings += _rows(split, place.get(key), settings) if data else _nulls(split, footer, settings)
     return findings
 
 
@@ -141,6 +141,22 @@ def _sidecar(store: Store, split: SplitMetadata, info: ObjectInfo, footer: Parqu
     yield from (Finding("sidecar", where.key, f"{each.where}: {each.problem}", repairable=True) for each in problems)
 
 
+def _required(split: SplitMetadata, settings: TableSettings) -> tuple[str, ...]:
+    """The columns that the points of a split need, by the schema that it was written with."""
+    stated = split.scope.sort_schema
+    return required_columns(signal_of(SortSchema.parse(stated)) if stated else settings.signal)
+
+
+def _nulls(split: SplitMetadata, footer: ParquetFooter, settings: TableSettings) -> Iterator[Finding]:
+    """What the footer tells of values that points need."""
+    for name in _required(split, settings):
+        for leaf in (each for each in footer.leaves if each.path == (name,)):
+            chunks = footer.chunks[:, leaf.index]
+            nulls = int(chunks["null_count"][(chunks["flags"] & HAS_NULL_COUNT) != 0].sum())
+            if nulls:
+                yield Finding("DM-1", split.key, f"column {name!r} is null in {nulls} of {footer.num_rows} rows")
+
+
 def _rows(split: SplitMetadata, content: bytes, settings: TableSettings) -> Iterator[Finding]:
     if split.digest is not None and digest_of(content) != split.digest:
         yield Finding("file", split.key, f"its bytes are not those that were written: the digest was {split.digest}")
@@ -151,6 +167,7 @@ def _rows(split: SplitMetadata, content: bytes, settings: TableSettings) -> Iter
         return
     if rows.num_rows != split.row_count:
         yield Finding("rows", split.key, f"there are {rows.num_rows}, the metastore says {split.row_count}")
+    yield from _invariant("DM-1", split.key, table=rows, required=_required(split, settings))
     if split.window is None:
         return
     schema = SortSchema.parse(split.scope.sort_schema)

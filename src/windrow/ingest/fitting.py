@@ -1,0 +1,105 @@
+"""Makes the rows of a batch those of the table: columns of its types, points that have what a point needs.
+
+Rows that cannot be, because a needed value is null or a time is out of range, come back apart, as they came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow.errors import InvalidInput
+from windrow.ingest.coerce import coerced
+from windrow.ingest.dead_letter import FILE, Rejected
+from windrow.ingest.times import in_unit, range_of
+
+__all__ = ["Fitted", "fitted"]
+
+_SHOWN = 200
+"""Characters of a row that an error shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """The rows of a batch that fit the table, and those that do not."""
+
+    rows: pa.Table
+    rounded: int = 0
+    """Rows of which a time lost digits."""
+    rejected: tuple[Rejected, ...] = ()
+
+    def require_all(self) -> pa.Table:
+        """Return the rows, or refuse the batch with what is wrong and the first row of it."""
+        if self.rejected:
+            total = self.rows.num_rows + sum(each.rows.num_rows for each in self.rejected)
+            problems = "; ".join(f"in {each.rows.num_rows} {each.reason}" for each in self.rejected)
+            apart = sum(each.rows.num_rows for each in self.rejected)
+            raise InvalidInput(
+                f"{apart} of {total} rows of a batch cannot be rows of the table: {problems}. The first is "
+                f"{_shown(self.rejected[0].rows)}. Put them right, or set them aside (dead_letter)"
+            )
+        return self.rows
+
+
+def fitted(rows: pa.Table, types: Mapping[str, pa.DataType], required: Sequence[str]) -> Fitted:
+    """Return the rows with the table's types; a column that cannot have its type is refused by name."""
+    came, problems, cut = rows, [], []
+    for place, name in enumerate(rows.column_names):
+        kind = types[name]
+        if not pa.types.is_timestamp(kind):
+            continue
+        column = rows[name].cast(rows[name].type.value_type) if pa.types.is_dictionary(rows[name].type) else rows[name]
+        if pa.types.is_timestamp(column.type):
+            times = in_unit(column, pa.timestamp(kind.unit, column.type.tz))
+            rows = rows.set_column(place, name, times.values)
+            cut += [] if times.cut is None else [times.cut]
+            if times.outside is not None:
+                problems.append((f"times of column {name!r} lie out of {range_of(kind)}", times.outside))
+    rows = coerced(rows, types)
+    lacking = [name for name in required if rows[name].null_count]
+    problems += [(f"DM-1: column {name!r} is null", pc.is_null(rows[name])) for name in lacking]
+    rounded = _any(cut)
+    if not problems:
+        return Fitted(rows, 0 if rounded is None else pc.sum(rounded).as_py() or 0)
+    return _parted(came, rows, problems, rounded)
+
+
+def _parted(
+    came: pa.Table, rows: pa.Table, problems: Sequence[tuple[str, pa.ChunkedArray]], rounded: pa.ChunkedArray | None
+) -> Fitted:
+    """Part the rows that have a problem, each with its first one."""
+    seen = pa.chunked_array([pa.repeat(pa.scalar(value=False), rows.num_rows)])
+    file = (came.schema.metadata or {}).get(FILE)
+    rejected = []
+    for reason, mask in problems:
+        apart = came.filter(pc.and_not(mask, seen))
+        rejected.append(Rejected(reason, apart, None if file is None else file.decode()))
+        seen = pc.or_(seen, mask)
+    fit = pc.invert(seen)
+    lost = 0 if rounded is None else pc.sum(pc.and_(rounded, fit)).as_py() or 0
+    return Fitted(rows.filter(fit), lost, tuple(each for each in rejected if each.rows.num_rows))
+
+
+def _any(masks: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray | None:
+    found = None
+    for mask in masks:
+        known = pc.fill_null(mask, fill_value=False)
+        found = known if found is None else pc.or_(found, known)
+    return found
+
+
+def _shown(rows: pa.Table) -> str:
+    cells = (
+        f"{name}={rows[name].slice(0, 1).cast(pa.string())[0]}"
+        for name in rows.column_names
+        if _has_text(rows[name].type)
+    )
+    text = ", ".join(cells)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def _has_text(kind: pa.DataType) -> bool:
+    return not (pa.types.is_nested(kind) or (pa.types.is_dictionary(kind) and pa.types.is_nested(kind.value_type)))
