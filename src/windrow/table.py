@@ -119,7 +119,8 @@ class Table:
         rare_attributes: float = 0.01,
         dead_letter: bool = False,
         shuffle: bool | None = None,
-        memory_budget: str | int = "256MiB",
+        memory_budget: str | int | None = None,
+        threads: int | None = None,
         spark: SparkSession | None = None,
         on_split: Callable[[SplitMetadata], None] | None = None,
     ) -> IngestResult:
@@ -137,14 +138,23 @@ class Table:
 
         Each task writes a split for every tenant and window that it sees. Where that would make too many small files,
         by a sample of the rows, Spark gathers them by tenant and window first; `shuffle` decides otherwise, and
-        `plan_ingest` says why. A task holds rows up to `memory_budget`, and spills what is beyond as sorted runs.
-        `on_split` hears of each split that was written.
+        `plan_ingest` says why. `on_split` hears of each split that was written.
+
+        `memory_budget`, such as "256MiB", is what the whole ingest takes beyond a constant (docs/memory.md): rows that
+        do not fit are spilled as sorted runs, and fewer than `threads` tasks run at once where it is small. On Spark it
+        is for each task. By default it is 1 GiB for each thread, or half of the machine's memory if that is less.
         """
         from windrow.ingest.settings import IngestSettings
         from windrow.ingest.shuffle import gathered
 
         settings = IngestSettings(
-            source, drop_late, future, most_dropped, dead_letter=dead_letter, memory_budget=memory_budget
+            source,
+            drop_late,
+            future,
+            most_dropped,
+            dead_letter=dead_letter,
+            memory_budget=memory_budget,
+            threads=threads,
         )
         run = settings.ingest(self.context, self.name)
         found = self._source(rows, file_format, spark, rare_attributes, set_aside=dead_letter)

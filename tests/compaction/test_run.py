@@ -12,6 +12,7 @@ import pytest
 import windrow
 from windrow.compaction import run as run_module
 from windrow.compaction.execution import in_process, packed
+from windrow.compaction.noun import Bounds
 from windrow.compaction.planner import Planner
 from windrow.compaction.result import Outcome
 from windrow.compaction.task import Job
@@ -236,7 +237,7 @@ def losing(lake, tmp_path, at_step):
 def compaction_of(table, **parts):
     record = table.record
     noun = quick(table)
-    made = noun._run(record, None, 1, 2**27, "full", threading.Event())
+    made = noun._run(record, None, Bounds.of(2**27, 1), "full", threading.Event())
     return dataclasses.replace(made, **parts)
 
 

@@ -79,7 +79,7 @@ def test_the_same_rows_in_the_same_order_with_any_budget(drawn):
     batches = [batch(rows, noted=noted, host=host) for rows, noted, host in drawn]
     with tempfile.TemporaryDirectory() as plain, tempfile.TemporaryDirectory() as spilled:
         _, expected, counted = written(plain, batches)
-        splits, found, counts = written(spilled, batches, memory_budget=1)
+        splits, found, counts = written(spilled, batches, held_rows=1)
         assert counts == counted
         assert found.keys() == expected.keys()
         for group, rows in found.items():
@@ -98,11 +98,11 @@ def test_scratch_is_gone_whatever_happens(tmp_path, monkeypatch):
     scratch.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
     rows = [batch([(number, "a", "web", 1.0)], noted=False) for number in range(3)]
-    splits, _, _ = written(tmp_path / "lake", rows, memory_budget=1)
+    splits, _, _ = written(tmp_path / "lake", rows, held_rows=1)
     assert [split.row_count for split in splits] == [3]
     wrong = pa.record_batch({"timestamp": pa.array([1], pa.timestamp("s")), "tenant": ["a"], "host": [b"\xff"]})
     with pytest.raises(InvalidInput, match="'host'"):
-        written(tmp_path / "lake", [*rows, wrong], memory_budget=1)
+        written(tmp_path / "lake", [*rows, wrong], held_rows=1)
     assert list(scratch.iterdir()) == []
 
 
@@ -110,7 +110,7 @@ def test_spilled_groups_keep_their_bloom_filters(tmp_path):
     rows = [batch([(number, "a", f"web-{number}", 1.0)], noted=False) for number in range(3)]
     chosen = SETTINGS.changed(bloom_filters=["host"])
     for folder, budget in ((tmp_path / "plain", 2**20), (tmp_path / "spilled", 1)):
-        (split,), _, _ = written(folder, rows, settings=chosen, memory_budget=budget)
+        (split,), _, _ = written(folder, rows, settings=chosen, held_rows=budget)
         footer = read_footer(Path(folder, split.key).read_bytes(), name="split")
         filtered = [leaf.path[0] for leaf in footer.leaves if footer.chunks[0, leaf.index]["bloom_length"] > 0]
         assert filtered == ["host"]

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from windrow.errors import Damaged, InvariantViolation, WindrowError
+from windrow.merging.batch import Batch
 from windrow.merging.hashing import row_hashes
 from windrow.merging.output import Layout
 from windrow.model.ordering import is_sorted, sort_indices
@@ -168,6 +169,27 @@ def test_any_budget_gives_the_same_bytes(merge_files, parquet):
     for budget in (1, 200_000, 1_000_000):
         assert merge_files(files, SCHEMA, memory_budget=budget, **options) == all_at_once
     assert merge_files(files, SCHEMA, threads=2, **options) == all_at_once
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_parts_of_row_groups_are_merged_where_whole_ones_are_too_large(
+    block, monkeypatch, random_case, merge_files, read_all
+):
+    monkeypatch.setattr("windrow.merging.merge.LEAST_ROWS", 1)
+    for seed in range(15 * block, 15 * block + 15):
+        case = random_case(seed)
+        layout, expected = Layout(case.row_group_rows, case.granule_rows), case.expected()
+        found = merge_files(case.files, case.schema, memory_budget=1, layout=layout)
+        assert not expected.num_rows or assert_same_rows(read_all(found), expected) is None
+
+
+def test_little_is_loaded_at_once_of_large_row_groups(monkeypatch, merge_files, parquet):
+    monkeypatch.setattr("windrow.merging.merge.LEAST_ROWS", 4096)
+    loaded = []
+    values = Batch.values
+    monkeypatch.setattr(Batch, "values", lambda batch, column: loaded.append(batch.rows) or values(batch, column))
+    merge_files([parquet(many_series(seed)) for seed in range(6)], SCHEMA, memory_budget=1, layout=Layout(2048, 512))
+    assert max(loaded) < 3 * 4096 < 6 * many_series(0).num_rows
 
 
 def test_wide_keys_do_not_fit_into_64_bits_and_still_sort(merge_files, parquet, read_all):

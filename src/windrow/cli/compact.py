@@ -47,7 +47,11 @@ _LINES = 20
     help="How often to look.",
 )
 @click.option("--threads", metavar="N", type=click.IntRange(min=1), help="Merges at once in this process.")
-@click.option("--memory", metavar="SIZE", default="128MiB", show_default=True, help="Bytes that one merge may hold.")
+@click.option(
+    "--memory",
+    metavar="SIZE",
+    help="Memory of all merges in this process, or of each task of Spark.  [default: 512MiB for each thread]",
+)
 @click.option(
     "--runner", type=click.Choice(["auto", "local", "spark"]), default="auto", show_default=True, help="Who works."
 )
@@ -151,7 +155,8 @@ def _pardon(noun: Compact, how: dict[str, Any]) -> None:
 def _bounds(how: dict[str, Any]) -> dict[str, Any]:
     from windrow.model.units import parse_bytes
 
-    return {"threads": how["threads"], "memory": parse_bytes(how["memory"], "--memory")}
+    memory = how["memory"]
+    return {"threads": how["threads"], "memory": None if memory is None else parse_bytes(memory, "--memory")}
 
 
 def _plain(result: CompactionResult) -> dict[str, Any]:

@@ -51,8 +51,11 @@ _FORMATS = ("parquet", "csv", "json", "otlp")
     default=None,
     help="Let Spark gather rows by tenant and window before they are written.  [default: where it pays]",
 )
+@click.option("--threads", metavar="N", type=click.IntRange(min=1), help="Tasks at once in this process.")
 @click.option(
-    "--memory-budget", default="256MiB", show_default=True, metavar="SIZE", help="Rows that a task holds at once."
+    "--memory-budget",
+    metavar="SIZE",
+    help="Memory of the ingest in this process, or of each task of Spark.  [default: 1GiB for each thread]",
 )
 @click.option("--dry-run", is_flag=True, help="Look at the files, write nothing.")
 @pass_invocation

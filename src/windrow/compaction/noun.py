@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from windrow.compaction.forecast import Rates
 from windrow.compaction.plan import CompactionPlan, make_plan
@@ -18,6 +18,8 @@ from windrow.compaction.windows import wanted_windows
 from windrow.context import Context
 from windrow.errors import WindrowError
 from windrow.metastore import Quarantined, TableRecord
+from windrow.model.units import parse_bytes
+from windrow.runners.memory import Shares, check_threads, default_budget, shares
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,13 +28,35 @@ if TYPE_CHECKING:
     from windrow.compaction.tune import TuneResult
     from windrow.merging.verify import Verify
 
-__all__ = ["Compact"]
+__all__ = ["Bounds", "Compact"]
 
 _log = logging.getLogger(__name__)
 _RUNS_TO_LEARN_FROM = 10
-_MEMORY = 128 * 2**20
+_MEMORY_OF_A_MERGE = 512 * 2**20
+_LEAST_FOR_A_MERGE = 128 * 2**20
+"""With less, a merge decodes many rows more than once."""
 
 Progress = Callable[[MergeOutcome], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What merges may take."""
+
+    local: Shares
+    """In this process."""
+    of_a_task: int
+    """On Spark."""
+
+    @classmethod
+    def of(cls, memory: str | int | None, threads: int | None) -> Bounds:
+        """Return the bounds that a caller means, or refuse them."""
+        check_threads(threads)
+        if memory is None:
+            all_of_it, of_a_task = default_budget(_MEMORY_OF_A_MERGE, threads), _MEMORY_OF_A_MERGE
+        else:
+            all_of_it = of_a_task = parse_bytes(memory, "memory")
+        return cls(shares(all_of_it, threads, _LEAST_FOR_A_MERGE), of_a_task)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +93,7 @@ class Compact:
         window: str | None = None,
         spark: SparkSession | None = None,
         threads: int | None = None,
-        memory: int = _MEMORY,
+        memory: str | int | None = None,
         verify: Verify = "sample",
         on_merge: Progress | None = None,
         cancelled: threading.Event | None = None,
@@ -77,11 +101,16 @@ class Compact:
         """Merge what the plan says, on Spark when a session is given, else on threads of this process.
 
         Each merge becomes visible by itself as soon as it is done. One that fails is tried again and then reported; an
-        input that is to blame is kept away from further merges. `memory` bounds the bytes that one merge holds.
-        When `cancelled` is set, what runs is finished and nothing else begins.
+        input that is to blame is kept away from further merges. When `cancelled` is set, what runs is finished and
+        nothing else begins.
+
+        `memory`, such as "512MiB", is what all merges together take beyond a constant (docs/memory.md): where it is
+        small, fewer than `threads` run at once. On Spark it is for each task. By default it is 512 MiB for each thread,
+        or half of the machine's memory if that is less.
         """
+        bounds = Bounds.of(memory, threads)
         record = self._record()
-        run = self._run(record, spark, threads, memory, verify, cancelled or threading.Event())
+        run = self._run(record, spark, bounds, verify, cancelled or threading.Event())
         return run.run(self._planner(record, window).merges(), on_merge)
 
     def watch(
@@ -91,18 +120,24 @@ class Compact:
         window: str | None = None,
         spark: SparkSession | None = None,
         threads: int | None = None,
-        memory: int = _MEMORY,
+        memory: str | int | None = None,
         on_merge: Progress | None = None,
         cancelled: threading.Event | None = None,
     ) -> Iterator[CompactionResult]:
         """Keep the table compacted: look every so many seconds, and yield the result of each run that found work."""
+        Bounds.of(memory, threads)
         stop = cancelled or threading.Event()
+        return self._watch(
+            every, window, stop, {"spark": spark, "threads": threads, "memory": memory, "on_merge": on_merge}
+        )
+
+    def _watch(
+        self, every: float, window: str | None, stop: threading.Event, how: dict[str, Any]
+    ) -> Iterator[CompactionResult]:
         while not stop.is_set():
             try:
                 if any(True for _ in self._planner(self._record(), window).merges()):
-                    yield self.run(
-                        window=window, spark=spark, threads=threads, memory=memory, on_merge=on_merge, cancelled=stop
-                    )
+                    yield self.run(window=window, cancelled=stop, **how)
             except WindrowError as error:
                 if not error.retryable:
                     raise
@@ -142,8 +177,7 @@ class Compact:
         self,
         record: TableRecord,
         spark: SparkSession | None,
-        threads: int | None,
-        memory: int,
+        bounds: Bounds,
         verify: Verify,
         cancelled: threading.Event,
     ) -> Compaction:
@@ -159,14 +193,14 @@ class Compact:
             created_at=self.context.now(),
             field_ids={column.name: column.field_id for column in columns},
             store_options=self.context.store_options,
-            memory_budget=memory,
+            memory_budget=bounds.local.size if spark is None else bounds.of_a_task,
             verify=verify,
         )
         return Compaction(
             metastore=self.context.metastore,
             table=record,
             task=task,
-            execute=in_process(threads=threads) if spark is None else on_spark(spark),
+            execute=in_process(threads=bounds.local.tasks) if spark is None else on_spark(spark),
             run_id=self.context.new_id(),
             now=self.context.now,
             new_id=self.context.new_id,

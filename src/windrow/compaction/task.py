@@ -40,7 +40,8 @@ class MergeTask:
     created_at: int
     field_ids: Mapping[str, int]
     store_options: Mapping[str, str] = field(default_factory=dict)
-    memory_budget: int = 128 * 2**20
+    memory_budget: int = 512 * 2**20
+    """Bytes that one merge takes."""
     verify: Verify = "sample"
 
     def report(self, jobs: Sequence[Job], task_attempt: int) -> Iterator[str]:

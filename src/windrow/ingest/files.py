@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 __all__ = ["FileFormat", "FilePart", "SourceFile", "content_of", "deal_out", "find_files", "read_part", "schema_of"]
 
 _BATCH_ROWS = 128 * 1024
+_BATCH_BYTES = 8 * 2**20
+"""Wide rows come in smaller batches."""
+_READ_BYTES = 256 * 2**10
+"""A column of a large row group is read so many bytes at a time."""
 _PART_BYTES = 16 * 2**20
 """Parquet files are dealt out in pieces of about this size."""
 
@@ -199,7 +203,8 @@ def _batches(part: FilePart, columns: Sequence[str] | None = None) -> Iterator[p
             texts = [each.name for each in schema if is_text(each.type)]
             with _parquet(source, texts) as parquet:
                 instants = _instants(parquet)
-                for batch in parquet.iter_batches(_BATCH_ROWS, row_groups=part.row_groups, columns=wanted):
+                rows = _batch_rows(parquet.metadata)
+                for batch in parquet.iter_batches(rows, row_groups=part.row_groups, columns=wanted):
                     yield batch.cast(_in_utc(batch.schema, instants)) if instants else batch
         elif file.format is FileFormat.CSV:
             options = pyarrow.csv.ConvertOptions(column_types=dict(file.types), strings_can_be_null=True)
@@ -210,7 +215,15 @@ def _batches(part: FilePart, columns: Sequence[str] | None = None) -> Iterator[p
 
 
 def _parquet(source: pa.NativeFile, texts: Sequence[str] = ()) -> pq.ParquetFile:
-    return pq.ParquetFile(source, read_dictionary=list(texts), coerce_int96_timestamp_unit="us")
+    return pq.ParquetFile(
+        source, read_dictionary=list(texts), coerce_int96_timestamp_unit="us", buffer_size=_READ_BYTES
+    )
+
+
+def _batch_rows(metadata: pq.FileMetaData) -> int:
+    """Return how many rows make a batch of moderate size."""
+    size: int = sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
+    return min(_BATCH_ROWS, max(_BATCH_BYTES * int(metadata.num_rows) // max(size, 1), 1024))
 
 
 def _instants(parquet: pq.ParquetFile) -> frozenset[str]:

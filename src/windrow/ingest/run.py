@@ -17,7 +17,7 @@ from windrow.ingest.late import ArrivalRule
 from windrow.ingest.report import Counts, split_of, told_by
 from windrow.ingest.result import IngestResult, nothing_of, result_of, summary_of
 from windrow.ingest.sources import Source
-from windrow.ingest.spill import MEMORY_BUDGET
+from windrow.ingest.spill import MEMORY_OF_A_TASK, held_rows
 from windrow.ingest.steps import check_rows, written_schema
 from windrow.ingest.task import WriteTask
 from windrow.metastore import Checkpoint, CommitKind, CommitRecord, CommitState, Metastore, TableColumn, TableRecord
@@ -25,6 +25,7 @@ from windrow.model.invariants import require
 from windrow.model.scope import DEFAULT_SOURCE
 from windrow.model.split import SplitMetadata
 from windrow.runners.leases import held
+from windrow.runners.memory import default_budget, shares
 from windrow.runners.task_errors import errors_of_tasks
 
 __all__ = ["Ingest", "Opened"]
@@ -63,18 +64,24 @@ class Ingest:
     """The batch of a stream that this is; its checkpoint moves with the commit, and it may be empty."""
     dead_letter: bool = False
     """Keep rows that are dropped in files of their own, and drop files of other types instead of refusing all."""
-    memory_budget: int = MEMORY_BUDGET
-    """Bytes of rows that a task holds before it spills."""
+    memory_budget: int | None = None
+    """Bytes that the run takes in this process, or each of its tasks where Spark runs them; None is the default."""
+    threads: int | None = None
+    """How many tasks run at once in this process, if the memory is enough; None is one for each core."""
 
     def run(self, source: Source, on_split: Progress | None = None) -> IngestResult:
         """Write and publish the rows as one commit; nothing is visible before all of it is."""
         opened = self.open(source.schema)
         if opened.is_replay:
             return result_of(self.table.name, opened.commit, opened.commit.summary, replayed=True)
-        attempt = opened.commit.attempt
+        attempt, task, threads = opened.commit.attempt, opened.task, None
+        if not source.on_spark:
+            budget = self.memory_budget
+            own = shares(default_budget(MEMORY_OF_A_TASK, self.threads) if budget is None else budget, self.threads)
+            task, threads = replace(task, held_rows=held_rows(own.size)), own.tasks
         try:
             with held(self.metastore, self.commit_id, attempt, self.lease), errors_of_tasks():
-                reports = source.run(opened.task.report, None if on_split is None else _telling(on_split))
+                reports = source.run(task.report, None if on_split is None else _telling(on_split), threads)
         except BaseException:
             self.give_up(attempt)
             raise
@@ -162,7 +169,7 @@ class Ingest:
             columns=columns,
             store_options=self.store_options,
             dead_letter=self.dead_letter,
-            memory_budget=self.memory_budget,
+            held_rows=held_rows(MEMORY_OF_A_TASK if self.memory_budget is None else self.memory_budget),
         )
 
     def _check_counts(self, splits: Sequence[SplitMetadata], counts: Counts) -> None:

@@ -8,9 +8,9 @@ from windrow.context import Context
 from windrow.ingest.batch import StreamBatch
 from windrow.ingest.late import ArrivalRule
 from windrow.ingest.run import Ingest
-from windrow.ingest.spill import MEMORY_BUDGET
 from windrow.model.scope import DEFAULT_SOURCE
 from windrow.model.units import parse_bytes, parse_seconds
+from windrow.runners.memory import check_threads
 
 __all__ = ["IngestSettings"]
 
@@ -31,8 +31,10 @@ class IngestSettings:
     """Seconds for which the commit is held; a heartbeat prolongs it where a driver runs."""
     dead_letter: bool = False
     """Whether rows that are dropped are kept in files, and rows of other types are dropped instead of refused."""
-    memory_budget: str | int = MEMORY_BUDGET
-    """Rows that a task holds, such as "64MiB" of Arrow data, before it spills them; it takes some times as much."""
+    memory_budget: str | int | None = None
+    """Memory that an ingest takes in this process, such as "256MiB", or that each of its tasks takes on Spark."""
+    threads: int | None = None
+    """How many tasks run at once in this process; None is one for each core."""
 
     def ingest(self, context: Context, table: str, batch: StreamBatch | None = None) -> Ingest:
         """Return a run into a table, as a commit of its own or as that of a stream's batch."""
@@ -52,5 +54,6 @@ class IngestSettings:
             most_dropped=self.most_dropped,
             batch=batch,
             dead_letter=self.dead_letter,
-            memory_budget=parse_bytes(self.memory_budget, "memory_budget"),
+            memory_budget=None if self.memory_budget is None else parse_bytes(self.memory_budget, "memory_budget"),
+            threads=check_threads(self.threads),
         )

@@ -108,7 +108,12 @@ class Shuffled:
         """The columns of the rows."""
         return self.source.schema
 
-    def run(self, work: Work, on_report: OnReport) -> list[str]:
+    @property
+    def on_spark(self) -> bool:
+        """Whether Spark's tasks do the work: they do."""
+        return True
+
+    def run(self, work: Work, on_report: OnReport, threads: int | None = None) -> list[str]:  # noqa: ARG002
         """Run the work on rows of which all that share tenant and window come to one task."""
         frame, read = self.source.partitions()
         settings = self.settings

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from windrow.errors import Damaged, InvalidInput
 from windrow.ingest.attributes import AttributeRule
+from windrow.ingest.chunks import Chunk, chunks_of
 from windrow.ingest.coerce import joined_types
 from windrow.ingest.files import FileFormat, FilePart, SourceFile, deal_out, find_files, read_part, schema_of
 from windrow.ingest.promotion import with_promoted_attributes
@@ -50,8 +51,12 @@ class Source(Protocol):
     def schema(self) -> pa.Schema:
         """The columns of the rows."""
 
-    def run(self, work: Work, on_report: OnReport) -> list[str]:
-        """Run the work on all rows and return what it reports."""
+    @property
+    def on_spark(self) -> bool:
+        """Whether Spark's tasks do the work."""
+
+    def run(self, work: Work, on_report: OnReport, threads: int | None = None) -> list[str]:
+        """Run the work on all rows and return what it reports; `threads` of this process do it unless Spark does."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,7 @@ class FrameSource:
         """Return what Spark deals out to tasks, and how a task gets rows of it."""
         return self.rows, iter
 
-    def run(self, work: Work, on_report: OnReport) -> list[str]:
+    def run(self, work: Work, on_report: OnReport, threads: int | None = None) -> list[str]:  # noqa: ARG002
         """Run the work on the partitions of the DataFrame."""
         return run_on_partitions(self.rows, work, on_report)
 
@@ -122,10 +127,10 @@ class FilesSource:
             raise InvalidInput(f"{conflicts[0]}; no file fits the table")
         return types, tuple(conflicts)
 
-    def run(self, work: Work, on_report: OnReport) -> list[str]:
+    def run(self, work: Work, on_report: OnReport, threads: int | None = None) -> list[str]:
         """Deal the files out and run the work on each share."""
         if self.spark is None:
-            return run_locally(self._shares, _on_share(work), on_report)
+            return run_locally(self._shares, _on_share(work), on_report, threads=threads)
         numbers, read = self.partitions()
         return run_on_partitions(numbers, lambda batches, attempt: work(read(batches), attempt), on_report)
 
@@ -181,19 +186,14 @@ class ArrowSource:
         """The columns, of types that do not say how they lie in memory."""
         return pa.schema([(each.name, plain(each.type)) for each in self.stream.schema])
 
-    def run(self, work: Work, on_report: OnReport) -> list[str]:
-        """Run the work on chunks of the stream; only as many as there are threads are held at once."""
-        return run_locally(self._chunks(), work, on_report)
+    @property
+    def on_spark(self) -> bool:
+        """Whether Spark's tasks do the work: they do not."""
+        return False
 
-    def _chunks(self) -> Iterator[list[pa.RecordBatch]]:
-        held: list[pa.RecordBatch] = []
-        for batch in self.stream:
-            held.append(batch)
-            if sum(each.nbytes for each in held) >= self.chunk_bytes:
-                yield held
-                held = []
-        if held:
-            yield held
+    def run(self, work: Work, on_report: OnReport, threads: int | None = None) -> list[str]:
+        """Run the work on chunks of the stream, each of which is read as its task takes it."""
+        return run_locally(chunks_of(self.stream, self.chunk_bytes), _on_chunk(work), on_report, threads=threads)
 
 
 def arrow_schema(columns: StructType) -> pa.Schema:
@@ -244,6 +244,14 @@ def source_of(
     raise InvalidInput(
         f"cannot ingest a {type(rows).__name__}; give a Spark DataFrame, an Arrow table or stream, or paths of files"
     )
+
+
+def _on_chunk(work: Work) -> Callable[[Chunk, int], Iterator[str]]:
+    def on_chunk(chunk: Chunk, number: int) -> Iterator[str]:
+        with chunk:
+            yield from work(chunk, number)
+
+    return on_chunk
 
 
 def _on_share(work: Work) -> Callable[[tuple[FilePart, ...], int], Iterator[str]]:

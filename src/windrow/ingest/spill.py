@@ -6,7 +6,9 @@ A run is an ordinary split, in a folder that lasts as long as the task.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
 from types import TracebackType
 from typing import Self
 
@@ -22,10 +24,21 @@ from windrow.splits.layout import GRANULE_ROWS, ROW_GROUP_ROWS
 from windrow.splits.writer import SplitName
 from windrow.storage import Store, open_store
 
-__all__ = ["MEMORY_BUDGET", "Group", "Spill", "in_budget"]
+__all__ = ["HELD_ROWS", "MEMORY_OF_A_TASK", "RUN_GROUP_ROWS", "Group", "Spill", "cut_down", "held_rows", "in_budget"]
 
-MEMORY_BUDGET = 256 * 2**20
-"""Bytes of rows that a task holds at once unless it is told otherwise; at its peak it takes a few times as much."""
+HELD_ROWS = 256 * 2**20
+"""Bytes of rows that a task holds at once, unless its memory is bounded."""
+_COPIES = 4
+"""Rows are in memory about so many times while they are coded, ordered and moved."""
+_WORK = 24 * 2**20
+"""What a task takes besides: pages that are being written, and what libraries hold."""
+_LEAST_HELD = 8 * 2**20
+MEMORY_OF_A_TASK = _COPIES * HELD_ROWS + _WORK
+
+RUN_GROUP_ROWS = 16 * 1024
+"""Rows of a row group of a run: one of every run is in memory when runs are merged."""
+_FAN_IN = 32
+"""More runs than these are merged in several passes."""
 
 Group = tuple[int, Window]
 """A tenant's id and a window: what rows of one split share."""
@@ -49,6 +62,18 @@ def in_budget(batches: Iterable[pa.RecordBatch], budget: int) -> Iterator[tuple[
         yield held, True
 
 
+def held_rows(memory: int) -> int:
+    """Return the bytes of rows that a task may hold at once when it may take so much memory."""
+    return max((memory - _WORK) // _COPIES, _LEAST_HELD)
+
+
+def cut_down(batches: Iterable[pa.RecordBatch], budget: int) -> Iterator[pa.RecordBatch]:
+    """Yield the rows in batches that fit the budget by themselves."""
+    for batch in batches:
+        rows = max(batch.num_rows * budget // max(batch.nbytes, 1), 1)
+        yield from (batch.slice(start, rows) for start in range(0, batch.num_rows, rows))
+
+
 class Spill:
     """The runs of a task, by group; nothing touches the disk before the first is added."""
 
@@ -56,6 +81,7 @@ class Spill:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._store: Store | None = None
         self._runs: dict[Group, list[SplitMetadata]] = {}
+        self._numbers = count()
 
     def __enter__(self) -> Self:
         return self
@@ -79,8 +105,7 @@ class Spill:
         if self._store is None:
             self._folder = tempfile.TemporaryDirectory(prefix="windrow-")
             self._store = open_store(self._folder.name)
-        number = sum(map(len, self._runs.values()))
-        self._runs.setdefault(group, []).append(write(self._store, f"run-{number}"))
+        self._runs.setdefault(group, []).append(write(self._store, f"run-{next(self._numbers)}"))
 
     def merge(
         self,
@@ -89,11 +114,28 @@ class Spill:
         settings: TableSettings,
         name: SplitName,
         field_ids: Mapping[str, int],
-        budget: int = MEMORY_BUDGET,
+        held: int = HELD_ROWS,
     ) -> SplitMetadata:
-        """Merge the runs of a group into one split of a store."""
-        options = MergeOptions(memory_budget=budget, layout=Layout(ROW_GROUP_ROWS, GRANULE_ROWS))
-        runs = self._runs[group]
-        scratch = store if self._store is None else self._store
+        """Merge the runs of a group into one split of a store, by a task that held so many bytes of rows."""
+        options = MergeOptions(memory_budget=_COPIES * held, layout=Layout(ROW_GROUP_ROWS, GRANULE_ROWS))
+        runs, scratch = self._runs.pop(group), store if self._store is None else self._store
+        few = replace(options, layout=Layout(RUN_GROUP_ROWS, GRANULE_ROWS))
+
+        def joined(some: Sequence[SplitMetadata]) -> SplitMetadata:
+            """Merge runs that follow each other into a longer one."""
+            own = replace(name, split_id=f"{name.split_id}-run-{next(self._numbers)}")
+            (run,) = merge_splits(scratch, some, settings, lambda _: own, few, field_ids=field_ids, into=scratch)
+            self._drop(scratch, some)
+            return run
+
+        while len(runs) > _FAN_IN:
+            runs = [joined(runs[at : at + _FAN_IN]) for at in range(0, len(runs), _FAN_IN)]
         (split,) = merge_splits(scratch, runs, settings, lambda _: name, options, field_ids=field_ids, into=store)
+        self._drop(scratch, runs)
         return split
+
+    @staticmethod
+    def _drop(scratch: Store, runs: Sequence[SplitMetadata]) -> None:
+        """Delete runs that were merged: scratch space is bounded too."""
+        for run in runs:
+            scratch.delete(run.key)

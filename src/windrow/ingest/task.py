@@ -14,7 +14,7 @@ from windrow.ingest.dead_letter import DeadLetters, Rejected, set_apart, togethe
 from windrow.ingest.fitting import Fitted, fitted
 from windrow.ingest.late import ArrivalRule
 from windrow.ingest.report import Counts, Names, Report, text_of
-from windrow.ingest.spill import MEMORY_BUDGET, Group, Spill, in_budget
+from windrow.ingest.spill import HELD_ROWS, RUN_GROUP_ROWS, Group, Spill, cut_down, in_budget
 from windrow.ingest.steps import add_timeseries_id, cut
 from windrow.metastore import TableColumn
 from windrow.model.ordering import encoded
@@ -22,6 +22,7 @@ from windrow.model.points import required_columns
 from windrow.model.scope import CompactionScope
 from windrow.model.settings import TableSettings
 from windrow.model.split import SplitMetadata, dead_letter_key
+from windrow.splits.layout import ROW_GROUP_ROWS
 from windrow.splits.texts import with_codes
 from windrow.splits.writer import SplitName, write_sorted
 from windrow.storage import Store, open_store
@@ -46,7 +47,7 @@ class WriteTask:
     store_options: Mapping[str, str] = field(default_factory=dict)
     dead_letter: bool = False
     """Keep rows that are dropped, and drop those of other types instead of refusing them."""
-    memory_budget: int = MEMORY_BUDGET
+    held_rows: int = HELD_ROWS
     """Bytes of rows that the task holds at once."""
 
     def run(self, batches: Iterable[pa.RecordBatch], task_attempt: int) -> Iterator[Report]:
@@ -57,7 +58,8 @@ class WriteTask:
         store = open_store(self.lake_url, options=self.store_options)
         with Spill() as spill:
             numbers = count()
-            for chunk, (held, is_last) in enumerate(in_budget(map(with_codes, batches), self.memory_budget)):
+            coded = map(with_codes, cut_down(batches, self.held_rows))
+            for chunk, (held, is_last) in enumerate(in_budget(coded, self.held_rows)):
                 for report in self._take(store, held, f"{task_attempt}-{chunk}"):
                     if not isinstance(report, tuple):
                         yield report
@@ -67,10 +69,10 @@ class WriteTask:
                     if is_last and group not in spill:
                         yield write(store, f"{task_attempt}-{next(numbers)}")
                     else:
-                        spill.add(group, write)
+                        spill.add(group, partial(write, row_group_rows=RUN_GROUP_ROWS))
             for group in spill.groups:
                 name = self._name(f"{task_attempt}-{next(numbers)}")
-                yield spill.merge(group, store, self.settings, name, self._field_ids(), self.memory_budget)
+                yield spill.merge(group, store, self.settings, name, self._field_ids(), self.held_rows)
 
     def _take(
         self, store: Store, held: list[pa.RecordBatch], suffix: str
@@ -118,7 +120,9 @@ class WriteTask:
         """Run, and yield what it reports as text that travels to the driver."""
         return map(text_of, self.run(batches, task_attempt))
 
-    def _write(self, store: Store, suffix: str, *, group: Group, part: pa.Table) -> SplitMetadata:
+    def _write(
+        self, store: Store, suffix: str, *, group: Group, part: pa.Table, row_group_rows: int = ROW_GROUP_ROWS
+    ) -> SplitMetadata:
         partition_id, window = group
         scope = CompactionScope(
             index_uid=self.table_id,
@@ -128,7 +132,16 @@ class WriteTask:
             sort_schema=self.settings.sort.canonical(),
             window_duration=self.settings.window,
         )
-        return write_sorted(store, part, self.settings, scope, window, self._name(suffix), self._field_ids())
+        return write_sorted(
+            store,
+            part,
+            self.settings,
+            scope,
+            window,
+            self._name(suffix),
+            self._field_ids(),
+            row_group_rows=row_group_rows,
+        )
 
     def _name(self, suffix: str) -> SplitName:
         split_id = f"{self.commit_id}-{self.commit_attempt}-{suffix}"

@@ -65,6 +65,7 @@ class Batch:
     whole: Batch | None = None
     """That which has the bytes, when this is a part of it."""
     _readers: dict[int, pq.ParquetFile] = field(default_factory=dict)
+    _sizes: dict[int, int] = field(default_factory=dict)
 
     @cached_property
     def starts(self) -> npt.NDArray[np.int64]:
@@ -75,6 +76,11 @@ class Batch:
     def rows(self) -> int:
         """How many rows all pieces have."""
         return int(self.starts[-1])
+
+    @property
+    def widest(self) -> int:
+        """The bytes a row that the widest of the columns takes which were decoded."""
+        return max(self._sizes.values(), default=0) // max(self.rows, 1)
 
     def without(self, dropped: Collection[int]) -> Batch:
         """The same bytes, but none of the rows of some pieces."""
@@ -124,6 +130,11 @@ class Batch:
 
     def values(self, column: int) -> Coded | CodedRows | Fixed | pa.ChunkedArray:
         """A column of all rows."""
+        values = self._decoded(column)
+        self._sizes[column] = _size(values)
+        return values
+
+    def _decoded(self, column: int) -> Coded | CodedRows | Fixed | pa.ChunkedArray:
         plan = self.source.columns[column]
         if plan.way is Way.ARROW:
             return self._by_arrow(plan)
@@ -245,6 +256,16 @@ class Batch:
         except (pa.ArrowException, OSError, KeyError) as error:
             where = f"{source.key}, row group {piece.group}, column {column.name!r}"
             raise Damaged(f"{where}: cannot be read: {error}; restore the file or take it out of the table") from error
+
+
+def _size(values: Coded | CodedRows | Fixed | pa.ChunkedArray) -> int:
+    """The bytes of a column in memory."""
+    if isinstance(values, Fixed):
+        return int(values.values.nbytes)
+    if isinstance(values, pa.ChunkedArray):
+        # it is put into its order and written by way of further copies
+        return 2 * int(values.nbytes)
+    return values.codes.nbytes + int(values.texts.nbytes)
 
 
 def _width(column: Column) -> int:

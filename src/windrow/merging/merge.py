@@ -7,7 +7,7 @@ budget gives the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice, pairwise
@@ -26,11 +26,17 @@ from windrow.merging.output import DEFAULT_LAYOUT, Layout, Output, Segment, writ
 from windrow.model.sort_schema import Direction, SortColumn, SortSchema
 from windrow.parquet.file_writer import FileSchema
 from windrow.parquet.footer import SortingColumn
-from windrow.splits.columns import Column, created_by, plan_columns
+from windrow.splits.columns import Column, Way, created_by, plan_columns
 
 __all__ = ["DEFAULT_OPTIONS", "Merge", "MergeOptions"]
 
 KEY_AND_PLACE = 96
+COPIES = 3
+"""A column is in memory about so many times: as pages, as values, and as values in the new order."""
+VALUE = 20
+"""What a value takes that is no flat number or text, and of which footers tell only how often there is one."""
+LEAST_ROWS = 256 * 1024
+"""A batch has so many rows whatever the budget: with fewer, hardly a row group could be written of any."""
 NOTHING = (-1, -1)
 """A key below all others: an input of which nothing is loaded lets nothing pass."""
 
@@ -41,8 +47,8 @@ class MergeOptions:
 
     outputs: int = 1
     """How many files to aim at; fewer come out when there are fewer series."""
-    memory_budget: int = 128 * 2**20
-    """Bytes that a batch should take."""
+    memory_budget: int = 512 * 2**20
+    """Bytes that a batch should take; one of `LEAST_ROWS` is always loaded."""
     threads: int = 1
     """How many requests are made at once where a store is slow to answer; all else is done by one thread."""
     plain: bool = False
@@ -94,15 +100,19 @@ class Merge:
         """Do all of it; the outputs are complete but for what `Output.finish` adds."""
         cuts = Cuts.of(self.inputs, self.options.outputs)
         at = [(0, 0)] * len(self.inputs)
-        row_bytes = _row_bytes(self.inputs)
-        target = max(self.options.memory_budget // row_bytes, self.options.layout.row_group_rows)
-        most = target
-        self._patient = sum(source.rows for source in self.inputs) > most
+        row_bytes, failed = _row_bytes(self.source), 0
+        self._patient = sum(source.rows for source in self.inputs) > self._most(row_bytes)
         while any(at[number][0] < source.groups for number, source in enumerate(self.inputs)):
-            pieces = self._choose(at, most)
-            done = self._batch(pieces, at, cuts)
-            most = target if done else 2 * most
+            batch = Batch(self.source, self._choose(at, self._most(row_bytes) << failed))
+            done = self._batch(batch, at, cuts)
+            failed = 0 if done else failed + 1
+            # what values take once they are decoded is not in the footers
+            row_bytes = max(row_bytes, KEY_AND_PLACE + COPIES * batch.widest)
         return self.outputs
+
+    def _most(self, row_bytes: int) -> int:
+        """How many rows a batch should have."""
+        return max(self.options.memory_budget // row_bytes, self.options.layout.row_group_rows)
 
     def close(self) -> None:
         """Drop what was written but not stored."""
@@ -117,8 +127,13 @@ class Merge:
             chosen += (
                 Piece(number, group, first, min(first + 1, last)) for group, first, last in islice(left.pop(number), 1)
             )
-        rows = 0
-        while left and rows < most:
+        share = self._share(at, left, most)
+        if share is not None:
+            chosen += (Piece(number, *part) for number in left for part in _parts(left[number], share))
+            return sorted(chosen)
+        rows, rounds = 0, 0
+        while left and (not rows or rows * (1 + 1 / rounds) <= most):
+            rounds += 1
             for number in list(left):
                 group = next(left[number], None)
                 # what is left of a row group may be little, and lets little pass
@@ -131,6 +146,13 @@ class Merge:
                 chosen.append(Piece(number, *group))
                 rows += group[2] - group[1]
         return sorted(chosen)
+
+    def _share(self, at: Sequence[tuple[int, int]], numbers: Collection[int], most: int) -> int | None:
+        """How many rows of each input are loaded where a row group of each would be too many; None loads whole ones."""
+        most = max(most, LEAST_ROWS)
+        rows = [self.inputs[number].footer.row_group_rows for number in numbers]
+        groups = [int(of[at[number][0]]) for number, of in zip(numbers, rows, strict=True) if at[number][0] < of.size]
+        return None if sum(groups) <= most else max(most // len(groups), self.options.layout.granule_rows)
 
     def _far(self, at: Sequence[tuple[int, int]]) -> set[int]:
         """Inputs whose next rows come behind all next row groups of the others, by what footers tell."""
@@ -149,9 +171,9 @@ class Merge:
             return set()
         return {number for number in open_inputs if near is not None and (spans[number] or near)[0] > near[1]}
 
-    def _batch(self, pieces: Sequence[Piece], at: list[tuple[int, int]], cuts: Cuts) -> int:
+    def _batch(self, batch: Batch, at: list[tuple[int, int]], cuts: Cuts) -> int:
         """Write what can be written of a batch; how many rows that was."""
-        batch = Batch(self.source, pieces)
+        pieces = batch.pieces
         merged, held = self._order(batch)
         ready = self._ready(merged, pieces)
         everything = ready == batch.rows and self._all_loaded(pieces)
@@ -259,18 +281,35 @@ class Merge:
         self.outputs.append(Output(self.file_schema, self.columns, sorting, wanted, sorted_by))
 
 
-def _row_bytes(inputs: Sequence[Input]) -> int:
-    """What a row takes in memory: its key and its place in the order, and one column before and behind it."""
-    widest = 0
-    for source in inputs:
-        sizes = source.footer.chunks["total_uncompressed_size"].sum(axis=0)
-        widest = max(widest, int(sizes.max(initial=0)) // max(source.rows, 1))
-    return KEY_AND_PLACE + 2 * widest
+def _row_bytes(source: Source) -> int:
+    """What a row takes in memory: its key and its place in the order, its stored bytes, and the widest column."""
+    rows = max(sum(each.rows for each in source.inputs), 1)
+    stored = int(source.chunks["total_compressed_size"].sum())
+    widest = int(source.chunks["total_uncompressed_size"].sum(axis=0).max(initial=0))
+    others = [column.name for column in source.columns if column.way is Way.ARROW]
+    for name in others:
+        parts = [
+            each.footer.chunks[:, [leaf.index for leaf in each.footer.leaves if leaf.path[0] == name]]
+            for each in source.inputs
+        ]
+        stored += sum(int(part["total_compressed_size"].sum()) for part in parts)
+        values = sum(int(part["num_values"].sum()) for part in parts)
+        widest = max(widest, VALUE * values, sum(int(part["total_uncompressed_size"].sum()) for part in parts))
+    return KEY_AND_PLACE + stored // rows + COPIES * (widest // rows)
 
 
 def _few(_group: int, first: int, last: int) -> bool:
     """Whether less than a quarter of a row group is left."""
     return first > 0 and 4 * (last - first) < last
+
+
+def _parts(groups: Iterator[tuple[int, int, int]], share: int) -> Iterator[tuple[int, int, int]]:
+    """The first rows of row groups, about so many."""
+    for group, first, last in groups:
+        yield group, first, min(first + share, last)
+        share -= last - first
+        if share <= 0:
+            return
 
 
 def _groups_from(source: Input, group: int, row: int) -> Iterator[tuple[int, int, int]]:

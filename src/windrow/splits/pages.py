@@ -29,11 +29,16 @@ __all__ = ["write_pages"]
 
 
 def write_pages(
-    rows: pa.Table, described: pa.Schema, settings: TableSettings, encodings: Encodings, key_value: Mapping[str, str]
+    rows: pa.Table,
+    described: pa.Schema,
+    settings: TableSettings,
+    encodings: Encodings,
+    key_value: Mapping[str, str],
+    row_group_rows: int = ROW_GROUP_ROWS,
 ) -> memoryview:
     """The bytes of a file of sorted rows, whose columns are described as readers are to see them."""
     schema = _file_schema(described.serialize().to_pybytes())
-    groups = [min(ROW_GROUP_ROWS, rows.num_rows - start) for start in range(0, rows.num_rows, ROW_GROUP_ROWS)]
+    groups = [min(row_group_rows, rows.num_rows - start) for start in range(0, rows.num_rows, row_group_rows)]
     sink = io.BytesIO()
     writer = FileWriter(sink, schema, _sorting_columns(schema, settings.sort))
     columns = [

@@ -71,6 +71,8 @@ def write_sorted(
     window: Window,
     name: SplitName,
     field_ids: Mapping[str, int],
+    *,
+    row_group_rows: int = ROW_GROUP_ROWS,
 ) -> SplitMetadata:
     """Write rows that are sorted already; text should be coded. Rows that are not sorted are refused."""
     if not rows.num_rows:
@@ -78,9 +80,9 @@ def write_sorted(
     rows = by_row_group(_sort_columns_first(rows, settings.sort), rows.num_rows)
     split = _describe(rows, settings, scope, window, name)
     require("SS-1", table=rows, schema=settings.sort)
-    data = _parquet(rows, settings, split, field_ids)
+    data = _parquet(rows, settings, split, field_ids, row_group_rows)
     info = store.put(split.key, data)
-    sidecar = _sidecar(rows, settings.sort, data, info)
+    sidecar = _sidecar(rows, settings.sort, data, info, row_group_rows)
     location = SidecarLocation(sidecar_key(split.key), 0, len(sidecar))
     store.put(location.key, sidecar)
     return replace(split, size_bytes=info.size, etag=info.etag, sidecar=location, digest=digest_of(data))
@@ -115,18 +117,23 @@ def _zone(rows: pa.Table, name: str) -> ColumnZone:
     return replace(column_zone(values_of(rows[name])), null_count=rows[name].null_count)
 
 
-def _parquet(rows: pa.Table, settings: TableSettings, split: SplitMetadata, field_ids: Mapping[str, int]) -> memoryview:
-    described, encodings = (
-        _with_field_ids(rows.schema, field_ids),
-        choose_encodings(rows, row_group_rows=ROW_GROUP_ROWS),
-    )
+def _parquet(
+    rows: pa.Table, settings: TableSettings, split: SplitMetadata, field_ids: Mapping[str, int], row_group_rows: int
+) -> memoryview:
+    described = _with_field_ids(rows.schema, field_ids)
+    encodings, key_value = choose_encodings(rows, row_group_rows=row_group_rows), split.to_key_value()
     if rows.num_rows >= OUR_PAGES:
-        return write_pages(rows, plain_schema(described), settings, encodings, split.to_key_value())
-    return memoryview(_by_arrow(rows, described, settings, encodings, split.to_key_value()))
+        return write_pages(rows, plain_schema(described), settings, encodings, key_value, row_group_rows)
+    return memoryview(_by_arrow(rows, described, settings, encodings, key_value, row_group_rows))
 
 
 def _by_arrow(
-    rows: pa.Table, described: pa.Schema, settings: TableSettings, encodings: Encodings, key_value: dict[str, str]
+    rows: pa.Table,
+    described: pa.Schema,
+    settings: TableSettings,
+    encodings: Encodings,
+    key_value: dict[str, str],
+    row_group_rows: int,
 ) -> pa.Buffer:
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(
@@ -142,7 +149,7 @@ def _by_arrow(
         store_schema=False,
         **encodings,
     ) as writer:
-        writer.write_table(pa.Table.from_arrays(rows.columns, schema=described), ROW_GROUP_ROWS)
+        writer.write_table(pa.Table.from_arrays(rows.columns, schema=described), row_group_rows)
         # that text was coded here is nothing that readers should see
         arrow = base64.b64encode(plain_schema(described).serialize()).decode()
         writer.add_key_value_metadata(key_value | {"ARROW:schema": arrow})
@@ -155,9 +162,9 @@ def _bloom_filters(rows: pa.Schema, wanted: Sequence[str]) -> dict[str, dict[str
     return {name: BLOOM_FILTER for name in wanted if name in kinds and has_filter(kinds[name])} or None
 
 
-def _sidecar(rows: pa.Table, schema: SortSchema, data: memoryview, info: ObjectInfo) -> bytes:
+def _sidecar(rows: pa.Table, schema: SortSchema, data: memoryview, info: ObjectInfo, row_group_rows: int) -> bytes:
     """Describe the file from the bytes that were just written, without reading it back."""
-    keys = granule_keys(rows, schema, row_group_rows=ROW_GROUP_ROWS, granule_rows=GRANULE_ROWS)
+    keys = granule_keys(rows, schema, row_group_rows=row_group_rows, granule_rows=GRANULE_ROWS)
     return build_sidecar(
         lambda start, length: bytes(data[start : start + length]), len(data), name=info.key, etag=info.etag, keys=keys
     )

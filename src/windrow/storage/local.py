@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import itertools
+import mmap
 import os
 import re
 import stat
@@ -32,6 +33,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _HIDDEN = re.compile(rf"{re.escape(RESERVED)}\d+-\d+(?:-(?P<name>.+))?\.tmp")
 _LONGEST_NAME = 255
+_PIECE = 8 * 2**20
 
 # One counter for the process: two stores on one folder never try the same name.
 _serial = itertools.count()
@@ -387,7 +389,8 @@ def _publish(path: Path, data: BytesLike, publish: Callable[[Path, Path], None])
     file, hidden = _create_hidden(path)
     try:
         with open(file, "wb") as stream:  # noqa: PTH123 (a descriptor has no path)
-            stream.write(data)
+            for piece in _pieces(data):
+                stream.write(piece)
             stream.flush()
             # A failed sync is not tried again: the second one would answer for pages that the first has dropped.
             os.fsync(file)
@@ -397,6 +400,17 @@ def _publish(path: Path, data: BytesLike, publish: Callable[[Path, Path], None])
         hidden.unlink(missing_ok=True)
         raise
     return status
+
+
+def _pieces(data: BytesLike) -> Iterator[BytesLike]:
+    """All of the data; a mapped file piece by piece, and what was written is unmapped: it would count as our memory."""
+    mapped = data.obj if isinstance(data, memoryview) else None
+    if not isinstance(mapped, mmap.mmap) or len(data) != len(mapped):
+        yield data
+        return
+    for start in range(0, len(data), _PIECE):
+        yield data[start : start + _PIECE]
+        mapped.madvise(mmap.MADV_DONTNEED, start, min(_PIECE, len(data) - start))
 
 
 def _create_hidden(path: Path) -> tuple[int, Path]:
