@@ -24,6 +24,7 @@ from windrow.engines.frames import as_tables, named_frames
 from windrow.engines.relations import Relation
 from windrow.inspection import TableRow, tables_as_rows
 from windrow.metastore import TableRecord
+from windrow.model.ids import check_name
 from windrow.model.rows import Rows
 from windrow.model.settings import TableSettings
 from windrow.scan.cells import Cells
@@ -69,7 +70,8 @@ class _Tables:
 
     def named(self, names: Iterable[str]) -> dict[str, Callable[[], Relation]]:
         """Return those of the names that are tables; a name that was no table before is looked for again."""
-        wanted = {name.lower() for name in names}
+        # A path is no name of a table.
+        wanted = {name.lower() for name in names if check_name(name) is None}
         if not self._spelled.keys() >= wanted:
             self._refresh()
         found = [self._spelled[name] for name in wanted & self._spelled.keys()]
@@ -150,7 +152,8 @@ class Lake:
 
         Values for `?`, `$1` or `$name` in the query are its `params`: a list, or a dictionary. Data frames of pandas
         and Polars, Arrow tables and whatever exports an Arrow stream are named as they are in `tables`, or as the
-        variable of the caller that holds them.
+        variable of the caller that holds them. A query may do all that DuckDB can, to files and addresses too, unless
+        the lake was opened with `sandbox`.
 
         >>> lake.sql("select * from metrics, 's3://bucket/raw/*.parquet' as raw where ...")  # doctest: +SKIP
         >>> lake.sql("select * from metrics join hosts using (host) where env = ?", ["prod"])  # doctest: +SKIP

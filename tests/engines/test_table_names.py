@@ -93,7 +93,9 @@ class TestWordsOfAQuery:
             ("select (select max(n) from metrics) in (from other)", {"metrics", "other"}),
             ("from query_table('metrics')", {"metrics"}),
             ("from query('select * from metrics')", {"metrics"}),
-            ("select * from main.metrics", set()),
+            ("select * from main.metrics", {"metrics"}),
+            ("select * from temp.main.metrics", {"metrics"}),
+            ("select * from memory.main.metrics, other.metrics", set()),
             ("select * from '/data/metrics/x.parquet'", {"/data/metrics/x.parquet"}),
             ("describe metrics", {"metrics"}),
             ("show metrics", {"metrics"}),
@@ -109,6 +111,11 @@ class TestWordsOfAQuery:
     def test_the_tables_of_a_query_are_those_in_place_of_tables(self, query, tables):
         with duckdb.connect() as connection:
             assert named_tables(connection, Naming.of(query), query) == tables
+
+    def test_a_table_may_be_named_with_its_schema(self, shared):
+        for _ in range(2):
+            assert len(shared.sql("select * from main.metrics where host = 'a'").to_dict()) == 1
+            assert hosts(shared) == ["a", "b"]
 
     def test_a_path_with_the_name_of_a_table_in_it_does_not_touch_the_table(self, lake, tmp_path):
         folder = tmp_path / "metrics"

@@ -85,6 +85,8 @@ class Guard:
         if len(statements) != 1:
             raise InvalidInput(f"sandbox: one SELECT is run at a time, and these are {len(statements)} statements")
         names = names_in(statements[0])
+        if names.listings and statements[0].get("from_table", {}).get("type") != "SHOW_REF":
+            raise InvalidInput("sandbox: SHOW TABLES stands alone, and is no part of another query")
         check_functions(names)
         return names
 

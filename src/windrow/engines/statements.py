@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 import duckdb
 from sqlglot import exp
 
-from windrow.engines.syntax import table_names
+from windrow.engines.syntax import SCHEMAS_OF_VIEWS, table_names
 from windrow.errors import InvalidInput
 from windrow.scan.naming import Naming
 
@@ -28,10 +28,17 @@ def named_tables(cursor: duckdb.DuckDBPyConnection, naming: Naming, query: str) 
     if naming.tree is not None:
         functions = {each.this.name.lower() for each in naming.places if isinstance(each.this, exp.Anonymous)}
         by_name = cursor.get_table_names(query) if functions & _BY_NAME else set()
-        return {*naming.tables, *by_name}
+        return {*naming.tables, *(each.name for each in naming.places if _has_views(each)), *by_name}
     if not naming.statements or any(isinstance(each, exp.Command) for each in naming.statements):
         return table_names(cursor, query)
-    return {table.name for each in naming.statements for table in each.find_all(exp.Table) if not table.db}
+    places = (table for each in naming.statements for table in each.find_all(exp.Table))
+    return {table.name for table in places if (table.name and not table.db) or _has_views(table)}
+
+
+def _has_views(table: exp.Table) -> bool:
+    """Whether a name has a schema before it in which queries find views of tables of the lake."""
+    before = (table.catalog.lower(), table.db.lower()) if table.catalog else (table.db.lower(),)
+    return bool(table.name) and before in SCHEMAS_OF_VIEWS
 
 
 def refuse_changes(naming: Naming, tables: Collection[str]) -> None:

@@ -14,7 +14,11 @@ import duckdb
 
 from windrow.errors import InvalidInput
 
-__all__ = ["Names", "names_in", "parsed_condition", "parsed_selects", "table_names"]
+__all__ = ["SCHEMAS_OF_VIEWS", "Names", "names_in", "parsed_condition", "parsed_selects", "table_names"]
+
+
+SCHEMAS_OF_VIEWS = frozenset([("main",), ("temp",), ("temp", "main")])
+"""What may stand before a name and leaves it to stand for a temporary view, as which queries find tables."""
 
 
 @dataclass(slots=True)
@@ -102,7 +106,7 @@ def table_names(cursor: duckdb.DuckDBPyConnection, query: str) -> set[str]:
         try:
             if statement.type == duckdb.StatementType.SELECT:
                 paths = [path for node in parsed_selects(cursor, statement.query) for path in names_in(node).tables]
-                found |= {path[0] for path in paths if len(path) == 1}
+                found |= {path[-1] for path in paths if len(path) == 1 or path[:-1] in SCHEMAS_OF_VIEWS}
             else:
                 found |= cursor.get_table_names(statement.query)
         except (duckdb.Error, InvalidInput):

@@ -67,9 +67,12 @@ class Naming:
 def _scopes_of(tree: exp.Expr) -> Sequence[Scope] | None:
     """The SELECTs of a query, from the inside out; None where they cannot be told apart."""
     try:
-        return traverse_scope(tree) if isinstance(tree, exp.Query) else []
+        scopes = traverse_scope(tree) if isinstance(tree, exp.Query) else []
+        # Sources are looked up late, and refused then where two have one name.
+        _named_queries(scopes)
     except (SqlglotError, RecursionError):
         return None
+    return scopes
 
 
 def _is_name(table: exp.Table) -> bool:
