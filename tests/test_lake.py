@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -116,10 +116,24 @@ class TestTables:
         with pytest.raises(InvalidInput, match="one of the two"):
             table.at()
 
+    def test_at_takes_dates_and_iso_text_and_nothing_else(self, lake):
+        table = lake.create_table("events", sort="host|timestamp/V2")
+        table.ingest(pa.table({"host": ["a"], "timestamp": pa.array([0], pa.timestamp("us", "UTC"))}))
+        for before in ("2000-01-01", "2000-01-01T00:00:00Z", date(2000, 1, 1), datetime(2000, 1, 1, tzinfo=UTC)):
+            assert table.at(timestamp=before).version == 0
+        for after in ("2999-01-01", date(2999, 1, 1), 2**61):
+            assert table.at(timestamp=after).version == 1
+        for wrong in ("rubbish", "", "1", 1.5, True):
+            with pytest.raises(InvalidInput, match="^timestamp: .* is no moment"):
+                table.at(timestamp=wrong)
+        for wrong in ("1", -1, True, 1.0):
+            with pytest.raises(InvalidInput, match="^version: .* is no version"):
+                table.at(version=wrong)
+
     def test_a_run_can_be_repeated_with_the_same_ids(self, tmp_path):
         counter = itertools.count()
         with windrow.connect(tmp_path, now=lambda: 5, new_id=lambda: f"id{next(counter)}") as lake:
-            assert lake.create_table("metrics", sort=SORT).record.table_id == "id0"
+            assert lake.create_table("metrics", sort=SORT).record.table_id == "id1"
 
 
 @pytest.mark.spark

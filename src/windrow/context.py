@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from sqlalchemy import URL
-
 from windrow.cache import Cache, MemoryCache
-from windrow.errors import ConfigError, NotFound, StorageError
+from windrow.errors import NotFound, StorageError
+from windrow.identity.binding import Accept, State, bind, examine
+from windrow.identity.identify import beside
+from windrow.identity.marker import BESIDE, Marker
 from windrow.metastore import Metastore
 from windrow.mirror.metastore import MirroredMetastore
 from windrow.model.ids import time_ordered_id
@@ -23,8 +24,6 @@ from windrow.scan.pins import Pins
 from windrow.storage import LocalStore, PatientStore, Store, open_store
 
 __all__ = ["Context"]
-
-_DATABASE = "windrow.db"
 
 
 def _now() -> int:
@@ -81,13 +80,32 @@ class Context:
         store_options: Mapping[str, str] | None = None,
         *,
         create: bool = True,
+        accept: Accept | None = None,
+        lake_key: int | None = None,
         **parts: Any,
     ) -> Self:
-        """Open the store and the metastore of a lake; `parts` are clock, ids and caches, where they are given."""
+        """Open the store and the metastore of a lake; `parts` are clock, ids and caches, where they are given.
+
+        With `lake_key`, which lake it is has been found out before, and is not asked again.
+        """
         options = dict(store_options or {})
         store = open_store(url, options=options)
-        address = metastore_url or _beside(store, create=create)
-        metastore = MirroredMetastore(address, store, store_options=options, create=create)
+        address = metastore_url or beside(store, options)
+        marker = Marker.read(store) if lake_key is None else None
+        if metastore_url is None and isinstance(store, LocalStore):
+            _prepare(store, marker, create=create, accept=accept)
+        # A metastore that is lost is made again.
+        made = create or accept == "repair"
+        metastore = MirroredMetastore(address, store, store_options=options, create=made)
+        try:
+            if lake_key is None:
+                ids = parts.get("new_id", _new_id)
+                bind(store, marker, metastore, create=create, accept=accept, new_id=ids)
+            else:
+                metastore.lake_key = lake_key
+        except BaseException:
+            metastore.close()
+            raise
         reading = store if isinstance(store, LocalStore) else PatientStore(store)
         return cls(store.url, store, metastore, options, metastore_url=metastore_url, reading=reading, **parts)
 
@@ -98,27 +116,29 @@ class Context:
         self.metastore.close()
 
     def __reduce__(self) -> tuple[Callable[..., Context], tuple[Any, ...]]:
-        return _open_again, (self.url, self.metastore_url, dict(self.store_options), self.sandbox)
+        lake_key = getattr(self.metastore, "lake_key", 0)
+        return _open_again, (self.url, self.metastore_url, dict(self.store_options), lake_key, self.sandbox)
 
 
-def _open_again(url: str, metastore_url: str | None, store_options: Mapping[str, str], sandbox: bool) -> Context:  # noqa: FBT001 (pickle passes by place)
-    return Context.open(url, metastore_url, store_options, create=False, sandbox=sandbox)
+def _open_again(
+    url: str,
+    metastore_url: str | None,
+    store_options: Mapping[str, str],
+    lake_key: int,
+    sandbox: bool,  # noqa: FBT001 (pickle passes by place)
+) -> Context:
+    return Context.open(url, metastore_url, store_options, create=False, lake_key=lake_key, sandbox=sandbox)
 
 
-def _beside(store: Store, *, create: bool) -> str:
-    """Return the address of the database in a local lake's own folder."""
-    if not isinstance(store, LocalStore):
-        raise ConfigError(
-            f"metastore: a lake at {store.url} needs a database that many machines can reach, and none was named; "
-            "name one as the metastore, such as postgresql://user:password@host/database"
-        )
-    path = store.root / _DATABASE
-    if not path.exists():
-        if not create:
-            raise NotFound(f"there is no lake in {store.root}: it has no {_DATABASE}; create a table there first")
-        _make_folder(store.root)
-    # Spelled out, since a folder may be named with any character.
-    return URL.create("sqlite", database=str(path)).render_as_string()
+def _prepare(store: LocalStore, marker: Marker | None, *, create: bool, accept: Accept | None) -> None:
+    """Have a folder for the database of a local lake; one that lost its database must not get an empty one unasked."""
+    if (store.root / BESIDE).exists():
+        return
+    found = examine(store, marker, None)
+    found.check(accept)
+    if found.state is State.NEW and not create:
+        raise NotFound(f"there is no lake in {store.root}: it has no {BESIDE}; create a table there first")
+    _make_folder(store.root)
 
 
 def _make_folder(root: Path) -> None:

@@ -22,6 +22,9 @@ from windrow.engines.explanation import Explanation
 from windrow.engines.foreign import ForeignRelations
 from windrow.engines.frames import as_tables, named_frames
 from windrow.engines.relations import Relation
+from windrow.errors import AlreadyExists, NotFound
+from windrow.identity.binding import Accept
+from windrow.identity.folders import has_log, table_folders
 from windrow.inspection import TableRow, tables_as_rows
 from windrow.metastore import TableRecord
 from windrow.model.ids import check_name
@@ -129,12 +132,30 @@ class Lake:
         """
         made = TableSettings.of(sort=sort, **settings)
         made.check_names()
+        self._refuse_lost(name)
         self.context.metastore.create_table(name, made, table_id=self.context.new_id())
         return Table(self.context, name)
 
+    def _refuse_lost(self, name: str) -> None:
+        """A table in a folder whose Delta log is of another one would be two tables to everybody else."""
+        if check_name(name) is not None or not has_log(self.context.store, name):
+            return
+        if name not in [each.name for each in self.context.metastore.tables()]:
+            raise AlreadyExists(
+                f"the folder {name} of the lake holds the Delta log of a table that the metastore does not know; bring "
+                f"it back by `windrow check {name} --repair`, or choose another name"
+            )
+
     def table(self, name: str) -> Table:
         """Return a table by name, or raise NotFound with the nearest name."""
-        self.context.metastore.table(name)
+        try:
+            self.context.metastore.table(name)
+        except NotFound as error:
+            if check_name(name) is None and has_log(self.context.store, name):
+                raise NotFound(
+                    f"{error}; its folder holds a Delta log: `windrow check {name} --repair` makes the table again"
+                ) from error
+            raise
         return Table(self.context, name)
 
     def rebuild_table(self, name: str) -> Rebuilt:
@@ -142,6 +163,15 @@ class Lake:
         from windrow.upkeep.rebuild import rebuild_table
 
         return rebuild_table(self.context, name)
+
+    def lost_tables(self) -> list[str]:
+        """Return the tables that lie in the lake and that the metastore does not know, by name."""
+        known = {each.name for each in self.context.metastore.tables()}
+        return [name for name in table_folders(self.context.store) if name not in known]
+
+    def rebuild(self) -> list[Rebuilt]:
+        """Make every table again that the metastore lost, as `rebuild_table` does."""
+        return [self.rebuild_table(name) for name in self.lost_tables()]
 
     def tables(self) -> Rows[TableRow]:
         """Return all tables, by name."""
@@ -246,6 +276,7 @@ def connect(  # noqa: PLR0913 - each is a word that a user may say
     *,
     metastore: str | None = None,
     create: bool = True,
+    accept: Accept | None = None,
     store_options: Mapping[str, str] | None = None,
     now: Callable[[], int] | None = None,
     new_id: Callable[[], str] | None = None,
@@ -260,8 +291,12 @@ def connect(  # noqa: PLR0913 - each is a word that a user may say
 
     A local folder keeps its metastore in `windrow.db`, unless `metastore` names another database. A bucket needs one:
     `connect("s3://bucket/lake", metastore="postgresql://...")`. With `create=False` a lake that is not there is
-    NotFound. `store_options` are those of `windrow.storage.open_store`. `cache` says how much may be kept in memory and
-    on disk, or is a cache of your own for bytes; with None nothing is kept. Without `prune` queries read every row, so
+    NotFound. A metastore knows its lakes, and a lake its metastore: where they do not fit, opening is refused, unless
+    that is what you `accept`: "move" for a lake that was moved, "add" for one more lake of the same metastore, "repair"
+    for a lake that lost its metastore, of which `rebuild` then makes the tables again.
+
+    `store_options` are those of `windrow.storage.open_store`. `cache` says how much may be kept in memory and on disk,
+    or is a cache of your own for bytes; with None nothing is kept. Without `prune` queries read every row, so
     that an answer can be had that does not depend on metadata. `threads` and `memory_limit`, such as "4GB", are what
     queries may use; rows beyond the memory are put on disk where DuckDB can. What is learnt of local Parquet files that
     are in no table is kept in the cache folder; with `sidecars_beside` it is put beside each file, for others to find.
@@ -280,5 +315,6 @@ def connect(  # noqa: PLR0913 - each is a word that a user may say
         # Without pruning, every row goes through the engine.
         given["decoded"] = Cells(settings.decoded_bytes)
     parts = {name: part for name, part in given.items() if part is not None}
-    context = Context.open(str(url), metastore, store_options, create=create, prune=prune, sandbox=sandbox, **parts)
+    parts |= {"create": create, "accept": accept, "prune": prune, "sandbox": sandbox}
+    context = Context.open(str(url), metastore, store_options, **parts)
     return Lake(context, threads=threads, memory_limit=memory_limit, sidecars_beside=sidecars_beside)

@@ -66,10 +66,41 @@ def test_checking_says_what_is_wrong_and_repairs_what_can_be(call, events, here)
     assert "table events is sound" in call("check", "events").out
 
 
-def test_a_lost_metastore_is_rebuilt(call, events, here):
+def lose(here):
     for each in (here / "lake").glob("windrow.db*"):
         each.unlink()
-    assert call("check", "events").code == 3
+
+
+def test_a_lost_metastore_is_rebuilt(call, events, here):
+    lose(here)
+    for command in ("check events", "list", "create events --sort host|timestamp/V2", "create x --sort timestamp/V2"):
+        answer = call(*command.split())
+        assert (answer.code, "run `windrow check --repair`" in answer.err) == (6, True), answer
     answer = call("check", "events", "--repair", "--json")
     assert (answer.code, answer.json["rebuilt"]["rows"], answer.json["rebuilt"]["version"]) == (0, 2, 1)
     assert len(call("sql", "select * from events", "--json").json) == 2
+
+
+def test_every_table_is_checked_and_rebuilt_when_none_is_named(call, events, here):
+    assert call("create", "empty", "--sort", "timestamp/V2").code == 0
+    assert [each["table"] for each in call("check", "--json").json["tables"]] == ["empty", "events"]
+    lose(here)
+    answer = call("check", "--repair", "--json")
+    assert (answer.code, [each["rebuilt"]["rows"] for each in answer.json["tables"]]) == (0, [2])
+    assert "table events is sound" in call("check").out
+
+
+def test_a_table_that_cannot_be_rebuilt_stops_no_other(call, events, here):
+    assert call("create", "bare", "--sort", "host|timestamp/V2").code == 0
+    assert call("set", "bare", "mirror=false").code == 0
+    assert call("ingest", "bare", "points.csv").code == 0
+    lose(here)
+    answer = call("check", "--repair", "--json")
+    bare, whole = answer.json["tables"]
+    assert (answer.code, bare["table"], "no Delta log" in bare["problem"]) == (6, "bare", True)
+    assert (whole["sound"], whole["rebuilt"]["rows"]) == (True, 2)
+
+
+def test_repairing_makes_no_lake_where_none_is(call, here):
+    assert call("check", "events", "--repair").code == 3
+    assert list(here.iterdir()) == []

@@ -8,7 +8,7 @@ from sqlalchemy import create_engine, insert, inspect, make_url
 
 from windrow.metastore import SqlMetastore
 from windrow.metastore.migrate import _config, known_revisions
-from windrow.metastore.schema import metadata, tables
+from windrow.metastore.schema import checkpoints, metadata, tables
 from windrow.testing.metastore_cases.samples import SETTINGS, TABLE, add
 
 
@@ -89,9 +89,32 @@ def test_an_older_metastore_is_brought_up_and_keeps_what_it_holds(empty_url, rev
         command.upgrade(_config(connection, "windrow_migrations"), revision)
         row = {"table_id": TABLE, "name": "metrics", "settings": SETTINGS.to_json(), "created_at": 1, "version": 0}
         connection.execute(insert(tables).values(oldest_version=0, schema_epoch=0, **row))
+        read = {"table_key": 1, "source_id": "s", "position": "7", "commit_id": "c0"}
+        connection.execute(insert(checkpoints).values(read))
     engine.dispose()
     with SqlMetastore(empty_url) as metastore:
         assert [table.name for table in metastore.tables()] == ["metrics"]
+        assert metastore.checkpoint(TABLE, "s") == "7"
         add(metastore, "c1")
         assert [group.splits for group in metastore.groups(TABLE)] == [1]
         assert differences(metastore.database.engine) == []
+
+
+@pytest.mark.postgres
+@pytest.mark.xdist_group("postgres")
+def test_who_may_read_the_tables_of_an_older_metastore_may_read_its_lakes(postgres, empty_postgres_url):
+    engine = create_engine(make_url(empty_postgres_url).set(drivername="postgresql+psycopg"))
+    postgres.execute('create role "Windrow reader"')
+    try:
+        with engine.begin() as connection:
+            command.upgrade(_config(connection, "windrow_migrations"), "0006")
+            connection.exec_driver_sql('grant select on windrow_tables to "Windrow reader"')
+        SqlMetastore(empty_postgres_url).close()
+        with engine.begin() as connection:
+            may = "select has_table_privilege('Windrow reader', 'windrow_lakes', '{}')"
+            rights = [connection.exec_driver_sql(may.format(verb)).scalar_one() for verb in ("select", "insert")]
+            connection.exec_driver_sql('drop owned by "Windrow reader"')
+        assert rights == [True, False]
+    finally:
+        engine.dispose()
+        postgres.execute('drop role "Windrow reader"')

@@ -239,7 +239,7 @@ def test_what_follows_a_lost_entry_counts_from_the_next_checkpoint(tmp_path, mon
     for number in lost:
         (tmp_path / key(number)).unlink()
     (tmp_path / "windrow.db").unlink()
-    with windrow.connect(tmp_path) as lake:
+    with windrow.connect(tmp_path, accept="repair") as lake:
         result = lake.rebuild_table("events")
         assert (result.version, result.rows, result.log_ends, len(result.lost_entries)) == (6, 6, None, len(lost))
         assert sorted(lake.sql("select * from events").arrow().to_pylist(), key=str) == rows

@@ -13,9 +13,10 @@ DEMO_TABLE = "metrics"
 SPARK_LOG = "spark.log"
 _MARK = "windrow-demo.txt"
 _MARK_TEXT = (
-    "`windrow demo` made this folder and may remove what it made: this file, spark.log, windrow.db* and metrics/.\n"
+    "`windrow demo` made this folder and may remove what it made: this file, spark.log, windrow.db*, _windrow.json and "
+    "metrics/.\n"
 )
-_MADE = (_MARK, SPARK_LOG, "windrow.db", "windrow.db-wal", "windrow.db-shm", DEMO_TABLE)
+_MADE = (_MARK, SPARK_LOG, "windrow.db", "windrow.db-wal", "windrow.db-shm", "_windrow.json", DEMO_TABLE)
 
 
 def prepare_folder(folder: Path, *, overwrite: bool) -> None:

@@ -16,6 +16,7 @@ from windrow.config import CONFIG_VARIABLE, Config, Resolved, resolve
 from windrow.errors import ConfigError
 
 if TYPE_CHECKING:
+    from windrow.identity.binding import Accept
     from windrow.lake import Lake
 
 __all__ = ["Invocation"]
@@ -51,14 +52,19 @@ class Invocation:
         return cls(resolved, JsonOutput() if given.get("json") else TextOutput())
 
     @contextmanager
-    def lake(self, *, create: bool = False, sandbox: bool = False) -> Iterator[Lake]:
+    def lake(self, *, create: bool = False, accept: Accept | None = None, sandbox: bool = False) -> Iterator[Lake]:
         """Open the lake for one command; one that is not there is made only by what creates something."""
         from windrow.lake import connect
 
         config = self.config
         options = config.store_options
         with connect(
-            config.lake, metastore=config.metastore, create=create, store_options=options, sandbox=sandbox
+            config.lake,
+            metastore=config.metastore,
+            create=create,
+            accept=accept,
+            store_options=options,
+            sandbox=sandbox,
         ) as lake:
             yield lake
 

@@ -21,6 +21,7 @@ from windrow.cli.exit_codes import ExitCode, table_of_exit_codes
 from windrow.cli.failures import report, silence_stdout
 from windrow.cli.ingest import ingest
 from windrow.cli.inspect import inspect
+from windrow.cli.lake import lake
 from windrow.cli.options import Group
 from windrow.cli.pm import pm
 from windrow.cli.register import register, unregister
@@ -50,7 +51,7 @@ def cli() -> None:
 _TABLES = (create, list_tables, describe, change)
 _DATA = (ingest, register, unregister, compact, tune, inspect, sql, check, expire, gc)
 
-for _command in (*_TABLES, *_DATA, pm, cache, config, demo):
+for _command in (*_TABLES, *_DATA, lake, pm, cache, config, demo):
     cli.add_command(_command)
 
 

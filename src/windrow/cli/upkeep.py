@@ -5,7 +5,7 @@ None of them changes anything unless it is told to.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +15,12 @@ from windrow.cli.options import Command, pass_invocation
 from windrow.cli.progress import ticking
 from windrow.cli.sparks import sparks
 from windrow.cli.text import fields
+from windrow.errors import NotFound, WindrowError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from windrow.lake import Lake
 
 __all__ = ["check", "expire", "gc"]
 
@@ -63,27 +69,56 @@ def expire(invocation: Invocation, table: str, *, retention: str | None, run: bo
 
 
 @click.command(cls=Command, short_help="Check a table: metastore, files, sidecars, mirror, invariants.")
-@click.argument("table")
+@click.argument("table", required=False)
 @click.option("--data", is_flag=True, help="Read every row too, not only what files say of themselves.")
 @click.option("--repair", is_flag=True, help="Make sidecars again, let the mirror catch up, rebuild a lost metastore.")
 @click.option("--runner", type=click.Choice(["local", "spark"]), default="local", show_default=True, help="Who works.")
 @pass_invocation
-def check(invocation: Invocation, table: str, *, data: bool, repair: bool, runner: str) -> None:
-    """Check TABLE, and exit with 6 when something is wrong.
+def check(invocation: Invocation, table: str | None, *, data: bool, repair: bool, runner: str) -> None:
+    """Check TABLE, or every table of the lake, and exit with 6 when something is wrong.
 
-    With --repair, a table that the metastore does not know is made again from its Delta log and its files.
+    With --repair, tables that the metastore does not know are made again from their Delta logs and files.
     """
-    with invocation.lake(create=repair) as lake, sparks(invocation, wanted=runner == "spark") as spark:
-        rebuilt = None
-        if repair and table not in [each.name for each in lake.tables()]:
-            rebuilt = lake.rebuild_table(table)
-        with ticking(f"checking {table}") as advance:
-            result = lake.table(table).upkeep.check(data=data, repair=repair, spark=spark, on_splits=advance)
-    found = result.to_dict() | ({} if rebuilt is None else {"rebuilt": rebuilt.to_dict()})
-    said = f"table {table} is {'sound' if result.sound else 'not sound'}"
-    invocation.output.answer(found, lambda: f"{said}\n\n{fields(found)}")
-    if not result.sound:
+    with (
+        invocation.lake(accept="repair" if repair else None) as lake,
+        sparks(invocation, wanted=runner == "spark") as spark,
+    ):
+        names = [table] if table is not None else sorted({row.name for row in lake.tables()} | set(lake.lost_tables()))
+        found = [
+            _checked(lake, name, data=data, repair=repair, spark=spark, strict=table is not None) for name in names
+        ]
+    sound = all(each["sound"] for each in found)
+    if table is not None:
+        invocation.output.answer(found[0], lambda: _said(found[0]))
+    else:
+        invocation.output.answer(
+            {"sound": sound, "tables": found}, lambda: "\n\n".join(map(_said, found)) or "no tables"
+        )
+    if not sound:
         raise click.exceptions.Exit(ExitCode.DAMAGED)
+
+
+def _checked(
+    lake: Lake, name: str, *, data: bool, repair: bool, spark: SparkSession | None, strict: bool
+) -> dict[str, Any]:
+    """Check one table, and rebuild it before if it is lost; one of many that cannot be brought back stops no other."""
+    rebuilt = None
+    if name not in [row.name for row in lake.tables()] and (repair or not strict):
+        try:
+            if not repair:
+                raise NotFound("the metastore does not know it; add --repair to make it again")
+            rebuilt = lake.rebuild_table(name)
+        except WindrowError as error:
+            if strict:
+                raise
+            return {"sound": False, "table": name, "problem": str(error)}
+    with ticking(f"checking {name}") as advance:
+        result = lake.table(name).upkeep.check(data=data, repair=repair, spark=spark, on_splits=advance)
+    return result.to_dict() | ({} if rebuilt is None else {"rebuilt": rebuilt.to_dict()})
+
+
+def _said(found: dict[str, Any]) -> str:
+    return f"table {found['table']} is {'sound' if found['sound'] else 'not sound'}\n\n{fields(found)}"
 
 
 def _answer(invocation: Invocation, done: str, found: dict[str, Any], *, dry_run: bool) -> None:

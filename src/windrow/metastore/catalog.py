@@ -27,8 +27,8 @@ from windrow.model.widening import plain, widened
 __all__ = ["Catalog"]
 
 # Statements that everything begins with are put together once: to do that takes longer than to run them.
-_ALL = select(tables).order_by(tables.c.name)
-_BY_NAME = select(tables).where(tables.c.name == bindparam("wanted"))
+_ALL = select(tables).where(tables.c.lake_key == bindparam("lake")).order_by(tables.c.name)
+_BY_NAME = select(tables).where(tables.c.lake_key == bindparam("lake"), tables.c.name == bindparam("wanted"))
 _HELD = select(tables).where(tables.c.table_key == bindparam("wanted")).with_for_update()
 _COLUMNS = (
     select(columns)
@@ -42,6 +42,8 @@ class Catalog:
 
     def __init__(self, database: Database) -> None:
         self.database = database
+        self.lake_key = 0
+        """The lake whose tables are seen; the first, unless another is named."""
         self._keys: dict[str, int] = {}
 
     def create_table(self, name: str, settings: TableSettings, *, table_id: str) -> TableRecord:
@@ -57,10 +59,11 @@ class Catalog:
             "version": 0,
             "oldest_version": 0,
             "schema_epoch": 0,
+            "lake_key": self.lake_key,
         }
         with self.database.writing() as connection:
             self.database.one_at_a_time(connection)
-            _refuse_same_folder(connection, name)
+            _refuse_same_folder(connection, self.lake_key, name)
             with self.database.refusing_twins(f"the table id {table_id} is taken; give every table an id of its own"):
                 connection.execute(insert(tables).values(created_at=self.database.now(connection), **values))
             return table_of(_row(connection, tables.c.table_id == table_id))
@@ -68,10 +71,10 @@ class Catalog:
     def table(self, name: str) -> TableRecord:
         """Return a table by name, or raise NotFound with the nearest name."""
         with self.database.reading() as connection:
-            row = connection.execute(_BY_NAME, {"wanted": name}).one_or_none()
+            row = connection.execute(_BY_NAME, {"lake": self.lake_key, "wanted": name}).one_or_none()
             if row is not None:
                 return table_of(row)
-            names = connection.execute(select(tables.c.name).order_by(tables.c.name)).scalars().all()
+            names = [each.name for each in connection.execute(_ALL, {"lake": self.lake_key})]
         near = get_close_matches(name, names, 1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names) or 'none yet'}"
         raise NotFound(f"there is no table {name!r}; {hint}")
@@ -81,9 +84,9 @@ class Catalog:
         return self.database.mark()
 
     def tables(self) -> list[TableRecord]:
-        """Return all tables, by name."""
+        """Return all tables of the lake, by name."""
         with self.database.reading() as connection:
-            return [table_of(row) for row in connection.execute(_ALL)]
+            return [table_of(row) for row in connection.execute(_ALL, {"lake": self.lake_key})]
 
     def change_settings(self, table_id: str, settings: TableSettings) -> TableRecord:
         """Replace the settings of a table; splits that exist keep what they were written with."""
@@ -181,9 +184,9 @@ class Catalog:
         return self._keys[table_id]
 
 
-def _refuse_same_folder(connection: Connection, name: str) -> None:
+def _refuse_same_folder(connection: Connection, lake_key: int, name: str) -> None:
     """Names that differ by case alone would share a folder on some file systems."""
-    same = select(tables.c.name).where(func.lower(tables.c.name) == name.lower())
+    same = select(tables.c.name).where(tables.c.lake_key == lake_key, func.lower(tables.c.name) == name.lower())
     taken = connection.execute(same).scalars().first()
     if taken == name:
         raise AlreadyExists(f"the table {name!r} exists already; open it or choose another name")

@@ -16,12 +16,13 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as NoFreeConnection
 
+from windrow.config import masked
 from windrow.errors import AlreadyExists, ConfigError, Conflict, Incompatible, InvalidInput, MetastoreError, NotFound
 from windrow.metastore.dialect import COMPILED, DRIVER
 from windrow.metastore.filesystem import network_file_system
 from windrow.metastore.migrate import known_revisions, upgrade
 
-__all__ = ["Clock", "Database"]
+__all__ = ["Clock", "Database", "plain_address"]
 
 Clock = Callable[[], int]
 """Returns the time in microseconds since the epoch."""
@@ -31,6 +32,15 @@ _LOCK_TIMEOUT = "30s"
 _COPY_FROM_ROWS = 50
 _VERSION_TABLE = "windrow_migrations"
 _REVISION = text(f"select version_num from {_VERSION_TABLE}")
+
+# What waiting does not change: wrong credentials, no such database, no permission, a read-only database.
+_LASTING_STATES = ("28", "3D", "42501", "25006")
+_LASTING_CODES = frozenset({sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_AUTH})
+# Of a connection that was refused, the driver knows the words of the server and no code.
+_LASTING_WORDS = re.compile(
+    r"authentication failed|no password supplied|no pg_hba\.conf entry|permission denied|not permitted to log in"
+    r"|(?:database|role) \".*\" does not exist"
+)
 
 
 class Database:
@@ -52,7 +62,12 @@ class Database:
     @property
     def place(self) -> str:
         """The address without its password, for messages."""
-        return self.url.render_as_string(hide_password=True)
+        return str(masked("metastore", self.url.render_as_string(hide_password=True)))
+
+    @property
+    def address(self) -> str:
+        """The address without user and password, as a lake may write it down."""
+        return plain_address(self.url)
 
     def close(self) -> None:
         """Give all connections back."""
@@ -137,10 +152,14 @@ class Database:
         try:
             yield
         except (OperationalError, NoFreeConnection) as error:
+            lasting = _is_lasting(error)
+            way = (
+                "check the address, the user and what it may do"
+                if lasting
+                else ("check that it runs and can be written, then try again")
+            )
             raise MetastoreError(
-                f"the metastore {self.place} did not answer: {_first_line(error)}; check that it runs and can be "
-                "written, then try again",
-                retryable=True,
+                f"the metastore {self.place} did not answer: {_first_line(error)}; {way}", retryable=not lasting
             ) from error
         except (DataError, OverflowError) as error:
             raise InvalidInput(f"the metastore {self.place} cannot hold a value: {_first_line(error)}") from error
@@ -197,7 +216,8 @@ class Database:
         except MetastoreError as error:
             raise MetastoreError(
                 f"the metastore {self.place} could not be set up: {error.__cause__ or error}; check that the folder "
-                "or the database can be written by you"
+                "or the database can be written by you",
+                retryable=error.retryable,
             ) from error
 
     def _unreachable(self, error: SQLAlchemyError) -> MetastoreError | Incompatible:
@@ -206,8 +226,17 @@ class Database:
         return MetastoreError(
             f"the metastore {self.place} cannot be reached: {_first_line(error)}; check the address, that the server "
             "runs and that you may connect",
-            retryable=True,
+            retryable=not _is_lasting(error),
         )
+
+
+def plain_address(url: str | URL) -> str:
+    """Return the address of a database without user and password, as a lake may write it down."""
+    parsed = _parsed(url) if isinstance(url, str) else url
+    if parsed.get_backend_name() == "sqlite":
+        return f"sqlite:///{Path(parsed.database or '').absolute()}"
+    place = {name: value for name, value in parsed.query.items() if name in ("host", "port", "dbname")}
+    return URL.create("postgresql", None, None, parsed.host, parsed.port, parsed.database, place).render_as_string()
 
 
 def _table_names(connection: Connection) -> set[str]:
@@ -306,6 +335,17 @@ def _copy(connection: Connection, statement: str, rows: Sequence[tuple[Any, ...]
         raise DataError(statement, None, error) from error
     except psycopg.Error as error:
         raise OperationalError(statement, None, error) from error
+
+
+def _is_lasting(error: Exception) -> bool:
+    """Whether the same call fails in the same way later, until somebody changes an address or a right."""
+    cause = getattr(error, "orig", None)
+    state = getattr(cause, "sqlstate", None)
+    if state is not None:
+        return str(state).startswith(_LASTING_STATES)
+    code = getattr(cause, "sqlite_errorcode", None)
+    # The lower byte is the kind of an error, the rest its details.
+    return code & 0xFF in _LASTING_CODES if code is not None else bool(_LASTING_WORDS.search(str(cause)))
 
 
 def _first_line(error: Exception) -> str:

@@ -27,6 +27,7 @@ __all__ = [
     "CommitRecord",
     "CommitState",
     "GroupSummary",
+    "LakeRecord",
     "LostTable",
     "Orphans",
     "Pin",
@@ -273,6 +274,22 @@ class LostTable:
     """What is visible, each with the version that added it."""
     checkpoints: Mapping[str, tuple[str, str]]
     """By source: how far it was read, and the commit that said so."""
+
+
+@dataclass(frozen=True, slots=True)
+class LakeRecord:
+    """A lake that the database serves."""
+
+    lake_key: int
+    lake_id: str
+    address: str
+    """Where its files are; a dot where the database lies among them."""
+    created_at: int
+    tables: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {"lake_id": self.lake_id, "address": self.address, "tables": self.tables}
 
 
 @dataclass(frozen=True, slots=True)

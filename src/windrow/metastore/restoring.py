@@ -26,10 +26,17 @@ class Restoring(Commits):
         record = lost.record
         with self.database.writing() as connection:
             self.database.one_at_a_time(connection)
-            taken = select(tables.c.name).where((tables.c.name == record.name) | (tables.c.table_id == record.table_id))
-            if connection.execute(taken).first() is not None:
+            named = (tables.c.lake_key == self.lake_key) & (tables.c.name == record.name)
+            taken = select(tables.c.lake_key).where(named | (tables.c.table_id == record.table_id))
+            owners = set(connection.execute(taken).scalars())
+            if self.lake_key in owners:
                 raise AlreadyExists(f"the metastore knows the table {record.name!r}; there is nothing to restore")
-            connection.execute(insert(tables).values(_table_row(record)))
+            if owners:
+                raise AlreadyExists(
+                    f"the metastore knows the table {record.name!r} as one of another lake, of which this is a copy; "
+                    "give the copy a database of its own"
+                )
+            connection.execute(insert(tables).values(lake_key=self.lake_key, **_table_row(record)))
             row = connection.execute(select(tables).where(tables.c.table_id == record.table_id)).one()
             key = row.table_key
             rows = _rows_of(lost, key)

@@ -27,6 +27,7 @@ __all__ = [
     "columns",
     "commits",
     "identity",
+    "lakes",
     "metadata",
     "pins",
     "quarantine",
@@ -54,20 +55,33 @@ identity = Table(
     Column("name", String(32), primary_key=True),
     Column("value", Text, nullable=False),
 )
-"""Says that the database is ours, and which lake it belongs to."""
+"""Says that the database is ours."""
+
+lakes = Table(
+    "windrow_lakes",
+    metadata,
+    Column("lake_key", Integer, primary_key=True, autoincrement=False),
+    Column("lake_id", _Id, nullable=False, unique=True),
+    Column("address", Text, nullable=False, unique=True),
+    Column("created_at", BigInteger, nullable=False),
+)
+"""The lakes that the database serves; the address of the one that the database lies in is a dot."""
 
 tables = Table(
     "windrow_tables",
     metadata,
     Column("table_key", _Key, primary_key=True, autoincrement=True),
     Column("table_id", _Id, nullable=False, unique=True),
-    Column("name", _bytewise(128), nullable=False, unique=True),
+    Column("name", _bytewise(128), nullable=False),
     Column("settings", Text, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("version", BigInteger, nullable=False),
     Column("oldest_version", BigInteger, nullable=False),
     Column("schema_epoch", BigInteger, nullable=False),
+    Column("lake_key", Integer, nullable=False, server_default="0"),
+    Unique("lake_key", "name"),
 )
+"""Tables of all lakes; those of a database that no lake has claimed yet have the key of the first."""
 
 columns = Table(
     "windrow_columns",

@@ -11,6 +11,7 @@ from windrow.metastore.collecting import Collecting
 from windrow.metastore.compaction import CompactionRecords
 from windrow.metastore.database import Clock, Database
 from windrow.metastore.heat import Heat
+from windrow.metastore.lakes import Lakes
 from windrow.metastore.pins import Pins
 from windrow.metastore.restoring import Restoring
 from windrow.metastore.scopes import Scopes
@@ -18,7 +19,7 @@ from windrow.metastore.scopes import Scopes
 __all__ = ["SqlMetastore"]
 
 
-class SqlMetastore(Restoring, Collecting, Pins, Heat, CompactionRecords):
+class SqlMetastore(Restoring, Collecting, Pins, Heat, CompactionRecords, Lakes):
     """Versions, splits, commits, pins, checkpoints and runs of compaction in a SQL database.
 
     `url` is `sqlite:///path` or `postgresql://...`. An empty database is set up unless `create` is False. `clock`

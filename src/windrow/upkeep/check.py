@@ -7,7 +7,9 @@ catch up; what is wrong with a data file cannot be put right, and is said.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
@@ -15,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from windrow.context import Context
-from windrow.errors import Damaged, Incompatible, NotFound
+from windrow.errors import Damaged, Incompatible, MetastoreError, NotFound
 from windrow.metastore import Pin, TableRecord
 from windrow.mirror.audit import Fault, audit, repair_mirror
 from windrow.mirror.follow import Mirror
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CheckResult", "CheckTable"]
 
+_log = logging.getLogger(__name__)
 _PAGE = 200
 _HOLD = 3600.0
 _OWNER = "windrow check"
@@ -104,28 +107,25 @@ class CheckTable:
     def run(self, *, data: bool = False, repair: bool = False, spark: SparkSession | None = None) -> CheckResult:
         """Check the newest version; with `repair`, put right what can be, and say what is left."""
         table = self.context.metastore.table(self.name)
-        # Held, so that garbage collection does not take for granted what is being read.
-        pin = self._pin(table, table.version)
-        try:
-            found, counts = self._splits(table, pin, data=data, spark=spark)
+        with self._held(table, table.version) as at:
+            found, counts = self._splits(table, at, data=data, spark=spark)
             found += self._names(table)
             found += self._mirror(table, data=data)
-        finally:
-            self.context.metastore.release(pin)
         left = self._repair(table, found, data=data) if repair else found
         repaired = tuple(each for each in found if each not in left)
         by = "data" if data else "metadata"
         return CheckResult(self.name, table.version, by, *counts, tuple(left), repaired)
 
     def _splits(
-        self, table: TableRecord, pin: Pin, *, data: bool, spark: SparkSession | None
+        self, table: TableRecord, at: int | Pin, *, data: bool, spark: SparkSession | None
     ) -> tuple[list[Finding], tuple[int, int, int, int]]:
         work = _Work(self.context.url, dict(self.context.store_options), table.settings, data)
-        listed = chain.from_iterable(self.context.metastore.splits(table.table_id, pin, page_size=_PAGE))
+        listed = chain.from_iterable(self.context.metastore.splits(table.table_id, at, page_size=_PAGE))
         findings: list[Finding] = []
         splits = rows = size = unprotected = 0
         while page := list(islice(listed, _PAGE)):
-            pin = self.context.metastore.renew(pin, seconds=_HOLD)
+            if isinstance(at, Pin):
+                at = self.context.metastore.renew(at, seconds=_HOLD)
             units = [split.to_dict() for split in page]
             reports = _on_spark(spark, work, units) if spark is not None else _here(work, units)
             findings += (Finding(**json.loads(report)) for report in reports)
@@ -144,21 +144,34 @@ class CheckTable:
         """Every entry of the mirror shows what its version shows."""
         if not table.settings.mirror or not table.version:
             return []
-        held = self._pin(table, table.oldest_version)
-        try:
+        with self._held(table, table.oldest_version):
             faults = audit(self._follower, table, data=data)
-        finally:
-            self.context.metastore.release(held)
         return [_finding(fault) for fault in faults]
 
     @property
     def _follower(self) -> Mirror:
         return Mirror(self.context.metastore, self.context.store, self.context.store_options)
 
-    def _pin(self, table: TableRecord, version: int) -> Pin:
-        return self.context.metastore.pin(
-            table.table_id, version, pin_id=self.context.new_id(), owner=_OWNER, seconds=_HOLD
-        )
+    @contextmanager
+    def _held(self, table: TableRecord, version: int) -> Iterator[int | Pin]:
+        """Hold a version, so that garbage collection leaves what is being read."""
+        pin = self._pin(table, version)
+        try:
+            yield pin or version
+        finally:
+            if pin is not None:
+                self.context.metastore.release(pin)
+
+    def _pin(self, table: TableRecord, version: int) -> Pin | None:
+        """Return a pin; None for a role that may only read, which checks without."""
+        metastore, new_id = self.context.metastore, self.context.new_id
+        try:
+            return metastore.pin(table.table_id, version, pin_id=new_id(), owner=_OWNER, seconds=_HOLD)
+        except MetastoreError as error:
+            if error.retryable:
+                raise
+            _log.debug("version %d is checked without a pin, which could not be written: %s", version, error)
+            return None
 
     def _repair(self, table: TableRecord, findings: Sequence[Finding], *, data: bool) -> list[Finding]:
         """Put right what can be, look again, and return what is still wrong.

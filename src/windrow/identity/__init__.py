@@ -1,0 +1,1 @@
+"""Which lake a metastore serves, and which metastore a lake belongs to."""
