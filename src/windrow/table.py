@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from windrow.model.predicate import Predicate, negation_normal_form
 from windrow.model.scope import DEFAULT_SOURCE
 from windrow.model.settings import TableSettings
 from windrow.model.split import SplitMetadata
-from windrow.model.units import parse_bytes
+from windrow.model.units import parse_bytes, parse_moment
 from windrow.scan.aggregates import Asked
 from windrow.scan.answers import table_answer, table_labels
 from windrow.scan.context import ReadContext, ScanContext
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from windrow.upkeep.noun import Upkeep
 
 __all__ = ["Table"]
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +85,20 @@ class Table:
         """Return what the table is and how much it holds."""
         return describe(self.context.metastore, self.record, self.version)
 
-    def at(self, *, version: int | None = None, timestamp: datetime | int | None = None) -> Table:
-        """Return the table as it was at a version, or at a moment: a time, or microseconds since the epoch.
+    def at(self, *, version: int | None = None, timestamp: str | date | int | None = None) -> Table:
+        """Return the table as it was at a version, or at a moment.
 
-        A time without a zone is UTC. What is read of the table then, by `sql`, `scan` or `inspect`, is of that version.
+        A moment is a datetime, a date, ISO text such as "2026-01-31T12:00", or microseconds since the epoch; a time
+        without a zone is UTC, and a date is its midnight. What is read of the table then, by `sql`, `scan` or
+        `inspect`, is of that version.
         """
         if (version is None) == (timestamp is None):
             raise InvalidInput("at: give a version or a timestamp, one of the two")
-        if isinstance(timestamp, datetime):
-            moment = timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)
-            timestamp = (moment - _EPOCH) // timedelta(microseconds=1)
         if timestamp is not None:
-            version = self.context.metastore.version_at(self.record.table_id, timestamp)
+            moment = parse_moment(timestamp, "timestamp")
+            version = self.context.metastore.version_at(self.record.table_id, moment)
+        elif isinstance(version, bool) or not isinstance(version, int) or version < 0:
+            raise InvalidInput(f"version: {version!r} is no version; give a whole number from 0 on")
         return Table(self.context, self.name, version)
 
     def change(self, **settings: Any) -> Table:

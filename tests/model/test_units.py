@@ -1,8 +1,8 @@
-"""Durations, sizes and ids as people write and read them."""
+"""Durations, sizes, moments and ids as people write and read them."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
 from hypothesis import given
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from windrow.errors import InvalidInput
 from windrow.model.ids import check_name, time_ordered_id
-from windrow.model.units import format_bytes, format_seconds, parse_bytes, parse_seconds
+from windrow.model.units import format_bytes, format_seconds, parse_bytes, parse_moment, parse_seconds
 
 
 @pytest.mark.parametrize(
@@ -72,3 +72,36 @@ def test_table_names(name):
 @pytest.mark.parametrize("name", ["", "1a", "_a", "a-b", "a b", "a/b", "..", "a" * 129, "größe", "a\n"])
 def test_no_table_names(name):
     assert "is not a table name" in check_name(name)
+
+
+@pytest.mark.parametrize(
+    ("value", "microseconds"),
+    [
+        (7, 7),
+        (-7, -7),
+        ("1970-01-01", 0),
+        (" 1970-01-01T00:00:01Z ", 10**6),
+        ("1970-01-01 01:00:00.000003+01:00", 3),
+        (date(1970, 1, 2), 86_400 * 10**6),
+        (datetime(1970, 1, 1, 0, 0, 1), 10**6),  # noqa: DTZ001 (one without a zone)
+        (datetime(1970, 1, 1, tzinfo=timezone(timedelta(hours=-1))), 3600 * 10**6),
+        (datetime(2242, 3, 16, 12, 56, 31, 999_999, tzinfo=UTC), 8_589_934_591_999_999),
+    ],
+)
+def test_moments(value, microseconds):
+    assert parse_moment(value, "timestamp") == microseconds
+
+
+@pytest.mark.parametrize(
+    "value", ["", "rubbish", "2000", "2000-13-01", "yesterday", 1.5, True, None, b"2000-01-01", []]
+)
+def test_no_moment(value):
+    with pytest.raises(InvalidInput, match="^timestamp: .* is no moment; give a datetime"):
+        parse_moment(value, "timestamp")
+
+
+def test_moments_of_pandas_are_moments_and_its_missing_one_is_none():
+    pandas = pytest.importorskip("pandas")
+    assert parse_moment(pandas.Timestamp("1970-01-01T00:00:01.000001999"), "timestamp") == 1_000_001
+    with pytest.raises(InvalidInput, match="no moment"):
+        parse_moment(pandas.NaT, "timestamp")

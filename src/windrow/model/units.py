@@ -1,14 +1,15 @@
-"""Durations and sizes as people write them: 90s, 15m, 1h, 30d; 64KiB, 256MiB, 1GB."""
+"""Durations, sizes and moments as people write them: 90s, 15m, 1h, 30d; 64KiB, 256MiB, 1GB; 2026-01-31T12:00Z."""
 
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import UTC, date, datetime, time, timedelta
 
 from windrow.errors import InvalidInput
 
-__all__ = ["format_bytes", "format_seconds", "parse_bytes", "parse_seconds"]
+__all__ = ["format_bytes", "format_seconds", "parse_bytes", "parse_moment", "parse_seconds"]
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _BYTES = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
@@ -33,6 +34,28 @@ def parse_bytes(value: str | int, what: str) -> int:
     if match is None or match[2] not in _BYTES:
         raise InvalidInput(f"{what}: {value!r} is not a size; write bytes as a number, or 64KiB, 256MiB, 1GiB, 500MB")
     return int(match[1]) * _BYTES[match[2]]
+
+
+def parse_moment(value: str | int | date, what: str) -> int:
+    """Return microseconds since the epoch, of a time, a date or ISO text; a time without a zone is UTC.
+
+    >>> parse_moment("1970-01-01T01:00+01:00", "timestamp")
+    0
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    try:
+        moment = datetime.fromisoformat(value.strip()) if isinstance(value, str) else value
+        if isinstance(moment, date) and not isinstance(moment, datetime):
+            moment = datetime.combine(moment, time())
+        zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)  # type: ignore[union-attr]
+        # Not by `timestamp()`, whose float cannot hold microseconds of today exactly.
+        return int((zoned - _EPOCH) // timedelta(microseconds=1))  # type: ignore[operator]
+    except (ValueError, TypeError, AttributeError):
+        raise InvalidInput(
+            f"{what}: {value!r} is no moment; give a datetime, a date, ISO text such as 2026-01-31T12:00:00Z (UTC "
+            "unless a zone is given), or microseconds since the epoch"
+        ) from None
 
 
 def format_seconds(seconds: int) -> str:
