@@ -186,20 +186,34 @@ def _unknown(name: str, kind: str, known: list[str]) -> ConfigError:
     return ConfigError(f"{name} is not {kind}; {hint}")
 
 
-_SECRET_NAME = re.compile(r"secret|password|token|credential|key(?!\w*[_.]?id$)", re.IGNORECASE)
+_WORDS = r"secret|pass|token|credential|bearer|authorization|signature"
+_SECRET_NAME = re.compile(rf"{_WORDS}|key(?!\w*[_.]?id$)", re.IGNORECASE)
 _URL_PASSWORD = re.compile(r"(://[^:/?]*):.*@")
-_URL_PARAMETER = re.compile(r"([?&]\w*(?:password|secret|token|key)\w*=)[^&]*", re.IGNORECASE)
+# A parameter of a URL, a word of a connection string, an option of a Java machine.
+_PARAMETER = re.compile(rf"((?:^|[?&;\s])[\w.-]*(?:{_WORDS}|key|sig)[\w.-]*=)[^&;\s]*", re.IGNORECASE)
+_HEADER = re.compile(r"(authorization\s*[:=]\s*).+", re.IGNORECASE)
+_SCHEME = re.compile(r"\b(bearer|basic)\s+[\w.~+/=-]+", re.IGNORECASE)
 _MASK = "***"
+_SHAPES = (
+    (_URL_PASSWORD, rf"\1:{_MASK}@"),
+    (_PARAMETER, rf"\1{_MASK}"),
+    (_HEADER, rf"\1{_MASK}"),
+    (_SCHEME, rf"\1 {_MASK}"),
+)
 
 
 def masked(name: str, value: Any) -> Any:
-    """Return a value as it may be shown: a secret by its name is hidden whole, in a URL the password is.
+    """Return a value as it may be shown: a secret by its name is hidden whole, one by its shape where it stands.
 
     >>> masked("metastore", "postgresql://reader:hunter2@db/lake")
     'postgresql://reader:***@db/lake'
+    >>> masked("store_options.header", "Authorization: Bearer hunter2")
+    'Authorization: ***'
     """
     if not isinstance(value, str) or not value:
         return value
     if _SECRET_NAME.search(name.partition(".")[2]):
         return _MASK
-    return _URL_PARAMETER.sub(rf"\1{_MASK}", _URL_PASSWORD.sub(rf"\1:{_MASK}@", value))
+    for shape, shown in _SHAPES:
+        value = shape.sub(shown, value)
+    return value

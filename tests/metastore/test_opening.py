@@ -17,10 +17,11 @@ from windrow.testing.metastore_cases.samples import a_table, everything
 NETWORK_MOUNTS = Path(__file__).with_name("mountinfo.txt")
 
 
-def refusal(url, error, **options):
+def refusal(url, error, *, retryable=None, **options):
     """Return the words with which an address is refused."""
     with pytest.raises(error) as refused:
         SqlMetastore(url, **options)
+    assert retryable in (None, refused.value.retryable)
     return str(refused.value)
 
 
@@ -151,7 +152,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path, path):
     file = tmp_path / "file"
     file.write_text("text")
     place = path.format(file=file, folder=tmp_path)
-    words = refusal(f"sqlite:///{place}", MetastoreError)
+    words = refusal(f"sqlite:///{place}", MetastoreError, retryable=False)
     assert place in words
     assert "unable to open database file" in words
     assert contents(tmp_path) == {"file": b"text"}
@@ -159,9 +160,13 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path, path):
 
 @pytest.mark.parametrize("place", ["@127.0.0.1:1/db", "@/db?host=/no/such/folder"])
 def test_a_server_that_does_not_run_is_named_without_the_password(place):
-    words = refusal(f"postgresql://user:secret{place}", MetastoreError)
+    words = refusal(f"postgresql://user:secret{place}", MetastoreError, retryable=True)
     assert "cannot be reached" in words
     assert "secret" not in words
+
+
+def test_a_password_among_the_options_of_an_address_is_not_repeated():
+    assert "secret" not in refusal("postgresql://127.0.0.1:1/db?user=me&password=secret", MetastoreError)
 
 
 @pytest.mark.postgres
@@ -182,21 +187,28 @@ class TestPostgres:
 
     def test_a_wrong_password_is_not_repeated(self, postgres_url, guest):
         address = make_url(postgres_url).set(username=guest, password="letmein")
-        words = refusal(address.render_as_string(hide_password=False), MetastoreError)
+        words = refusal(address.render_as_string(hide_password=False), MetastoreError, retryable=False)
         assert "password authentication failed" in words
         assert "letmein" not in words
 
     def test_a_role_that_may_not_make_tables_is_told_so(self, empty_postgres_url, guest):
         address = make_url(empty_postgres_url).set(username=guest, password="secret")
-        words = refusal(address.render_as_string(hide_password=False), MetastoreError)
+        words = refusal(address.render_as_string(hide_password=False), MetastoreError, retryable=False)
         assert "could not be set up" in words
         assert "permission denied" in words
         assert "secret" not in words
         assert tables_of(empty_postgres_url) == []
 
     def test_a_database_that_is_not_there_is_named(self, postgres_url):
-        words = refusal(make_url(postgres_url).set(database="nowhere").render_as_string(), MetastoreError)
-        assert '"nowhere" does not exist' in words
+        nowhere = make_url(postgres_url).set(database="nowhere").render_as_string()
+        assert '"nowhere" does not exist' in refusal(nowhere, MetastoreError, retryable=False)
+
+    def test_a_role_that_is_not_there_or_may_see_nothing_is_told_so_once(self, postgres_url, guest):
+        nobody = make_url(postgres_url).set(username="nobody").render_as_string()
+        assert '"nobody" does not exist' in refusal(nobody, MetastoreError, retryable=False)
+        address = make_url(postgres_url).set(username=guest, password="secret")
+        words = refusal(address.render_as_string(hide_password=False), MetastoreError, retryable=False)
+        assert "permission denied for table windrow_migrations" in words
 
 
 # Network file systems

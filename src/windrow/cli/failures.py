@@ -10,6 +10,7 @@ import click
 
 from windrow.cli.exit_codes import ExitCode, exit_code_of
 from windrow.cli.output import to_json
+from windrow.config import masked
 from windrow.errors import WindrowError
 
 __all__ = ["report", "silence_stdout"]
@@ -37,7 +38,7 @@ def _described(error: BaseException) -> tuple[str, str, ExitCode]:
         return "Usage", _usage(error), ExitCode.USAGE
     if isinstance(error, KeyboardInterrupt | click.Abort):
         return "Interrupted", "interrupted", ExitCode.INTERRUPTED
-    problem = f"{type(error).__name__}: {error}".strip().partition("\n")[0]
+    problem = masked("", f"{type(error).__name__}: {error}".strip().partition("\n")[0])
     return (
         "Bug",
         f"unexpected: {problem}; this is a bug, please report it with what --log-level debug adds",

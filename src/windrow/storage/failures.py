@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import re
 
+from windrow.config import masked
 from windrow.errors import AlreadyExists, NotFound, StorageError, WindrowError
 
 __all__ = ["disk_failure", "missing", "remote_failure", "taken"]
@@ -70,5 +71,5 @@ def remote_failure(error: Exception, name: str) -> WindrowError:
 
 
 def _gist(text: str) -> str:
-    """The sentence that obstore puts before the document of the server and its own debug output."""
-    return re.split(r"\n|: <", text, maxsplit=1)[0][:300].strip(" :")
+    """The sentence that obstore puts before the document of the server and its own debug output, without secrets."""
+    return str(masked("", re.split(r"\n|: <", text, maxsplit=1)[0]))[:300].strip(" :")
