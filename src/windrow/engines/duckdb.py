@@ -26,6 +26,7 @@ from windrow.engines.frames import as_tables
 from windrow.engines.interrupting import Worker
 from windrow.engines.listings import described, listed
 from windrow.engines.metadata import metadata_answer
+from windrow.engines.nanoseconds import FineQueries
 from windrow.engines.refusals import refusal
 from windrow.engines.relations import Relation
 from windrow.engines.sandbox import Guard, check_tables, lock
@@ -96,6 +97,7 @@ class DuckDBEngine:
         if sandbox:
             lock(self._connection)
         self._templates = Templates()
+        self._fine = FineQueries()
         self._narrowed: dict[tuple[int, frozenset[str] | None], tuple[Relation, Relation, pa.Schema]] = {}
 
     def sql(
@@ -192,6 +194,9 @@ class DuckDBEngine:
 
     def _answer(self, asked: Asked, naming: Naming, relations: Mapping[str, Relation], take: Taking[T]) -> T:
         began = time.perf_counter()
+        if naming.tree is not None:
+            columns = {name: relation.columns for name, relation in relations.items()}
+            asked = replace(asked, query=self._fine.rewritten(self._connection, asked.query, columns))
         with ExitStack() as stack:
             connection, views = self._connection, self._views
             if isinstance(take, Streaming) or naming.tree is None:
