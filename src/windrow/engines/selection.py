@@ -131,11 +131,7 @@ def condition_text(where: str | Predicate, cursor: duckdb.DuckDBPyConnection, *,
     condition = parse_condition(where)
     if condition.find(exp.Query):
         raise InvalidInput(f"condition {where!r} asks a query inside; use lake.sql for that")
-    parsed = parsed_condition(cursor, where)
-    if parsed is None:
-        raise InvalidInput(f"condition {where!r} is more than a condition; give what stands behind WHERE alone")
-    if sandbox:
-        check_functions(names_in(parsed))
+    _check(cursor, where, sandbox=sandbox)
     moments = [node for node in condition.walk() if _is_moment(node)]
     if not moments:
         return where
@@ -144,7 +140,19 @@ def condition_text(where: str | Predicate, cursor: duckdb.DuckDBPyConnection, *,
     root = exp.Paren(this=condition)
     for node, text, kind in zip(moments, values[::2], values[1::2], strict=True):
         node.replace(exp.cast(exp.Literal.string(text), kind, dialect="duckdb"))
-    return str(root.sql("duckdb"))
+    written = str(root.sql("duckdb"))
+    # This is the text that is run, and another parser wrote it.
+    _check(cursor, written, sandbox=sandbox)
+    return written
+
+
+def _check(cursor: duckdb.DuckDBPyConnection, where: str, *, sandbox: bool) -> None:
+    """Refuse what DuckDB's parser takes for more than a condition, and in a sandbox functions that do not compute."""
+    parsed = parsed_condition(cursor, where)
+    if parsed is None:
+        raise InvalidInput(f"condition {where!r} is more than a condition; give what stands behind WHERE alone")
+    if sandbox:
+        check_functions(names_in(parsed))
 
 
 def _is_moment(node: exp.Expr) -> bool:
