@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import pyarrow as pa
 
+from windrow import forking
 from windrow.cache import Cache, CacheSettings, MemoryCache, default_cache
 from windrow.context import Context
 from windrow.engines.answer import Answer
@@ -22,7 +23,7 @@ from windrow.engines.explanation import Explanation
 from windrow.engines.foreign import ForeignRelations
 from windrow.engines.frames import as_tables, named_frames
 from windrow.engines.relations import Relation
-from windrow.errors import AlreadyExists, NotFound
+from windrow.errors import AlreadyExists, Closed, NotFound
 from windrow.identity.binding import Accept
 from windrow.identity.folders import has_log, table_folders
 from windrow.inspection import TableRow, tables_as_rows
@@ -61,30 +62,30 @@ class _Tables:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._spelled: dict[str, str] = {}
-        self._mark: int | None = None
+        self._seen: tuple[int | None, dict[str, str]] = None, {}
+        """The mark, and the names by how they are spelled in small letters: both are set in one step."""
         self._relations: dict[str, _Known] = {}
 
     @property
     def names(self) -> list[str]:
         """The names of all tables."""
         self._refresh()
-        return list(self._spelled.values())
+        return list(self._seen[1].values())
 
     def named(self, names: Iterable[str]) -> dict[str, Callable[[], Relation]]:
         """Return those of the names that are tables; a name that was no table before is looked for again."""
         # A path is no name of a table.
         wanted = {name.lower() for name in names if check_name(name) is None}
-        if not self._spelled.keys() >= wanted:
+        if not self._seen[1].keys() >= wanted:
             self._refresh()
-        found = [self._spelled[name] for name in wanted & self._spelled.keys()]
+        spelled = self._seen[1]
+        found = [spelled[name] for name in wanted & spelled.keys()]
         return {name: partial(self.relation, name) for name in found}
 
     def _refresh(self) -> None:
         mark = self._context.metastore.mark()
-        if mark is None or mark != self._mark:
-            self._spelled = {each.name.lower(): each.name for each in self._context.metastore.tables()}
-            self._mark = mark
+        if mark is None or mark != self._seen[0]:
+            self._seen = mark, {each.name.lower(): each.name for each in self._context.metastore.tables()}
 
     def relation(self, name: str) -> Relation:
         """What a name stands for now."""
@@ -109,8 +110,10 @@ class Lake:
         threads: int | None = None,
         memory_limit: str | None = None,
         sidecars_beside: bool = False,
+        cache: CacheSettings | None = DEFAULT_CACHE,
     ) -> None:
         self.context = context
+        self._cache = cache
         self._threads = threads
         self._memory_limit = memory_limit
         self._sidecars_beside = sidecars_beside
@@ -118,6 +121,29 @@ class Lake:
         self._engine: DuckDBEngine | None = None
         self._starting = threading.Lock()
         self._files: ForeignRelations | None = None
+        self._is_closed = False
+        forking.register(self)
+
+    def after_fork(self) -> None:
+        """Start an engine of its own, in a forked child."""
+        forking.abandon(self._engine, self._files)
+        self._engine, self._files, self._starting = None, None, threading.Lock()
+        self._tables = _Tables(self.context)
+
+    def __reduce__(self) -> tuple[Callable[..., Lake], tuple[Any, ...]]:
+        """A lake travels as its address, and is opened where it arrives."""
+        context = self.context
+        settings: dict[str, Any] = {
+            "metastore": context.metastore_url,
+            "store_options": dict(context.store_options),
+            "cache": self._cache,
+            "prune": context.prune,
+            "sandbox": context.sandbox,
+            "threads": self._threads,
+            "memory_limit": self._memory_limit,
+            "sidecars_beside": self._sidecars_beside,
+        }
+        return partial(connect, create=False, **settings), (context.url,)
 
     @property
     def url(self) -> str:
@@ -239,6 +265,8 @@ class Lake:
 
     def _started(self) -> DuckDBEngine:
         with self._starting:
+            if self._is_closed:
+                raise Closed(f"lake {self.url}: it was closed; connect again")
             if self._engine is None:
                 store = self.context.reading or self.context.store
                 context = ReadContext(self.url, store, self.context.cache, self.context.decoded)
@@ -257,7 +285,9 @@ class Lake:
         return self._files(pattern)
 
     def close(self) -> None:
-        """Give connections back."""
+        """Close the lake: queries that are running end with `Closed`, and so does what is asked of it later."""
+        with self._starting:
+            self._is_closed = True
         if self._engine is not None:
             self._engine.close()
         self.context.close()
@@ -317,4 +347,6 @@ def connect(  # noqa: PLR0913 - each is a word that a user may say
     parts = {name: part for name, part in given.items() if part is not None}
     parts |= {"create": create, "accept": accept, "prune": prune, "sandbox": sandbox}
     context = Context.open(str(url), metastore, store_options, **parts)
-    return Lake(context, threads=threads, memory_limit=memory_limit, sidecars_beside=sidecars_beside)
+    limits: dict[str, Any] = {"threads": threads, "memory_limit": memory_limit}
+    kept = None if cache is None else settings
+    return Lake(context, sidecars_beside=sidecars_beside, cache=kept, **limits)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from windrow.errors import Closed
 from windrow.metastore import SqlMetastore
 from windrow.model.settings import TableSettings
 
@@ -24,12 +25,24 @@ def test_a_mark_differs_after_a_change_and_only_then(tmp_path):
         assert ours.mark() != second
 
 
-def test_a_metastore_that_was_closed_can_be_asked_again(tmp_path):
+def test_a_metastore_that_was_closed_says_so(tmp_path):
     metastore = SqlMetastore(f"sqlite:///{tmp_path}/windrow.db")
     metastore.mark()
     metastore.close()
-    assert metastore.mark() is not None
     metastore.close()
+    for ask in (metastore.mark, metastore.tables):
+        with pytest.raises(Closed, match="closed"):
+            ask()
+
+
+def test_a_mark_of_an_earlier_connection_is_never_taken_for_a_newer_one(tmp_path):
+    """A fork makes the connection anew, and the numbers of SQLite begin again with it."""
+    url = f"sqlite:///{tmp_path}/windrow.db"
+    with SqlMetastore(url) as ours, SqlMetastore(url) as others:
+        first = ours.mark()
+        others.create_table("a", SETTINGS, table_id="a")
+        ours.database.before_fork()
+        assert ours.mark() != first
 
 
 @pytest.mark.postgres

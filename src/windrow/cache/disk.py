@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from windrow import forking
 from windrow.cache.metrics import CacheMetrics
 from windrow.cache.protocol import CacheKey, CacheKind, Supplier
 from windrow.errors import InvalidInput
@@ -81,6 +82,11 @@ class DiskCache:
         self._unseen = budget  # the first value has the folder looked through
         # Loads that began before this number was raised are not kept: they may bring back what was forgotten.
         self._epoch = 0
+        forking.register(self)
+
+    def after_fork(self) -> None:
+        """Go on with the folder, in a forked child."""
+        self._lock = threading.Lock()
 
     def get(self, key: CacheKey, supplier: Supplier[bytes]) -> bytes:
         """The bytes of a key; if they are not here, or damaged, what the supplier gives."""

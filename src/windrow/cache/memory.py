@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Generic
 
+from windrow import forking
 from windrow.cache.metrics import CacheMetrics
 from windrow.cache.protocol import CacheKey, Supplier, Value
 from windrow.errors import InvalidInput
@@ -79,6 +80,14 @@ class MemoryCache(Generic[Value]):
         # Hashes of keys that were dropped lately, with how often they were asked for; two keys may share one.
         self._ghosts: OrderedDict[int, int] = OrderedDict()
         self._weight = self._small_weight = self._since_aged = 0
+        forking.register(self)
+
+    def after_fork(self) -> None:
+        """Keep what is here, in a forked child, unless it was being changed; nobody there loads anything yet."""
+        is_whole, self._lock = forking.was_free(self._lock), threading.Lock()
+        self._flights = {}
+        if not is_whole:
+            self.invalidate_all()
 
     @property
     def weight(self) -> int:

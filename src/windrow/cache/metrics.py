@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
+from windrow import forking
 from windrow.cache.protocol import CacheKind
 
 __all__ = ["CacheMetrics", "Counts", "prometheus_text"]
@@ -44,6 +45,11 @@ class CacheMetrics:
         self.name = name
         self._lock = threading.Lock()
         self._counters: dict[CacheKind, Counter[str]] = {kind: Counter() for kind in CacheKind}
+        forking.register(self)
+
+    def after_fork(self) -> None:
+        """Go on counting, in a forked child."""
+        self._lock = threading.Lock()
 
     def add(self, kind: CacheKind, what: str, size: int | None = None) -> None:
         """Count one event; of hits and misses the bytes too."""

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import atexit
-import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from typing import TypeVar
 
 import duckdb
 import pyarrow as pa
 
+from windrow import forking
 from windrow.engines.filesystem import PROTOCOL, VirtualFileSystem, new_database
+from windrow.engines.interrupting import Worker, heeding_ctrl_c
 from windrow.engines.selection import Selection
-from windrow.errors import InvalidInput, NotFound, StorageError, WindrowError
+from windrow.errors import Closed, InvalidInput, NotFound, StorageError, WindrowError
 from windrow.scan.context import ReadContext
 from windrow.scan.plan import ScanPlan
 from windrow.scan.reading import VirtualReader
 
 __all__ = ["RowStream", "count_rows", "scanning_cursor", "scanning_files", "use_threads"]
 
+T = TypeVar("T")
+
 _BATCH_ROWS = 2**15
+_worker = Worker()
+"""For scans of the main thread, one batch after the other."""
 
 
 class _Database:
@@ -35,29 +41,44 @@ class _Database:
         self.connection.execute("SET enable_external_access = false")
 
 
-_kept: dict[int, _Database] = {}
-"""By process: a forked one inherits no threads, and needs a database of its own."""
-_guard = threading.Lock()
+class _Shared:
+    """The database that all scans of this process share; a forked child has no threads of it, and makes another."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._database: _Database | None = None
+        forking.register(self)
+
+    def get(self) -> _Database:
+        with self._guard:
+            if self._database is None:
+                self._database = _Database()
+            return self._database
+
+    def close(self) -> None:
+        if self._database is not None:
+            self._database.connection.close()
+        self._database = None
+
+    def after_fork(self) -> None:
+        forking.abandon(self._database)
+        self._database, self._guard = None, threading.Lock()
 
 
-@atexit.register
-def _close() -> None:
-    """Close the database before Python takes away what it needs for that."""
-    for database in _kept.values():
-        database.connection.close()
-    _kept.clear()
+_shared = _Shared()
+# The database is closed before Python takes away what it needs for that.
+atexit.register(_shared.close)
 
 
 def _database() -> _Database:
-    with _guard:
-        if os.getpid() not in _kept:
-            _kept[os.getpid()] = _Database()
-        return _kept[os.getpid()]
+    return _shared.get()
 
 
-def scanning_cursor() -> duckdb.DuckDBPyConnection:
-    """Return a cursor whose time zone is UTC; close it after use."""
-    return _database().connection.cursor()
+@contextmanager
+def scanning_cursor() -> Iterator[duckdb.DuckDBPyConnection]:
+    """A cursor whose time zone is UTC, while the block lasts."""
+    with heeding_ctrl_c(), forking.working(), _database().connection.cursor() as cursor:
+        yield cursor
 
 
 def scanning_files() -> VirtualFileSystem:
@@ -74,9 +95,11 @@ class RowStream:
     """The rows of a selection. Iterate over it once, or close it; the version is held until then."""
 
     def __init__(self, selection: Selection, context: ReadContext) -> None:
-        self._opened = _Opened(selection, context)
-        with self._opened.errors_told():
-            self._batches = self._opened.cursor.sql(self._opened.sql()).to_arrow_reader(_BATCH_ROWS)
+        with heeding_ctrl_c():
+            self._opened = opened = _Opened(selection, context)
+            with opened.errors_told(), forking.working():
+                query = opened.cursor.sql(opened.sql())
+                self._batches = opened.run(lambda: query.to_arrow_reader(_BATCH_ROWS))
         found = self._batches.schema
         self.schema = pa.schema(
             [(each.name, _reachable(has.type, each.type)) for has, each in zip(found, selection.schema, strict=True)]
@@ -84,13 +107,19 @@ class RowStream:
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         try:
-            with self._opened.errors_told():
-                for batch in self._batches:
-                    if batch.num_rows:
-                        yield batch if batch.schema == self.schema else _conformed(batch, self.schema)
-                self._opened.finish()
+            while (batch := self._next()) is not None:
+                if batch.num_rows:
+                    yield batch if batch.schema == self.schema else _conformed(batch, self.schema)
         finally:
             self.close()
+
+    def _next(self) -> pa.RecordBatch | None:
+        """The next batch; None at the end, once it is certain that what was read is what was planned with."""
+        with self._opened.errors_told():
+            batch: pa.RecordBatch | None = self._opened.run(lambda: next(self._batches, None))
+            if batch is None:
+                self._opened.finish()
+            return batch
 
     def reader(self) -> pa.RecordBatchReader:
         """Return the stream as a reader, which others can take over by Arrow's C interface."""
@@ -103,16 +132,18 @@ class RowStream:
 
 def count_rows(selection: Selection, context: ReadContext) -> int:
     """Count the rows of a selection; without a condition that is known before anything is read."""
-    opened = _Opened(selection.counting(), context)
-    try:
-        with opened.errors_told():
-            if selection.where is None and selection.pruned_by is None:
-                return opened.plan.rows
-            found: int = opened.cursor.execute(opened.sql(count=True)).fetchall()[0][0]
-            opened.finish()
-            return found
-    finally:
-        opened.close()
+    with heeding_ctrl_c():
+        opened = _Opened(selection.counting(), context)
+        try:
+            with opened.errors_told():
+                if selection.where is None and selection.pruned_by is None:
+                    return opened.plan.rows
+                query = opened.sql(count=True)
+                found: int = opened.run(lambda: opened.cursor.execute(query).fetchall()[0][0])
+                opened.finish()
+                return found
+        finally:
+            opened.close()
 
 
 class _Opened:
@@ -122,6 +153,8 @@ class _Opened:
         self._selection = selection
         self._stack = ExitStack()
         self._readers: list[VirtualReader] = []
+        self._is_forked = False
+        forking.register(self)
         try:
             self._open(selection, context)
         except BaseException:
@@ -133,12 +166,30 @@ class _Opened:
         hold = selection.relation.hold
         self._hold = None if hold is None else enter(hold())
         self.cursor: duckdb.DuckDBPyConnection = enter(database.connection.cursor())
-        with self.errors_told():
+        if self._hold is not None:
+            self._hold.on_close(self.cursor.interrupt)
+        with self.errors_told(), forking.working():
             self.plan: ScanPlan = selection.relation.plan(selection.question(self.cursor))
         self._readers = [enter(VirtualReader(each, context)) for each in self.plan.virtual]
         self._paths = [enter(database.files.serving(reader)) for reader in self._readers]
         # The query ends before its files do.
         self._stack.callback(self.cursor.close)
+
+    def run(self, work: Callable[[], T]) -> T:
+        """Do some work of the cursor; Ctrl-C ends it, and so does closing the lake."""
+        if self._is_forked:
+            raise Closed(
+                f"scan of {self._selection.name!r}: it was begun by the process that forked this one; scan again"
+            )
+        if self._hold is not None:
+            self._hold.check_open()
+        with forking.working():
+            return _worker.run(self.cursor, work)
+
+    def after_fork(self) -> None:
+        """Leave the query to the parent, in a forked child."""
+        self._is_forked = True
+        forking.abandon(self._stack.pop_all())
 
     def sql(self, *, count: bool = False) -> str:
         """The query, of the rows or of their number."""
@@ -162,6 +213,11 @@ class _Opened:
 
     def told(self, error: Exception) -> WindrowError | None:
         """Return what an error really is; None where it is that already."""
+        if isinstance(error, Closed):
+            return None
+        if self._hold is not None:
+            # Whatever a scan met whose lake was closed, this is why.
+            self._hold.check_open()
         failure = next((each.failure for each in self._readers if each.failure is not None), None)
         found = error if isinstance(error, WindrowError) else failure
         if isinstance(found, NotFound | StorageError) and self._hold is not None:

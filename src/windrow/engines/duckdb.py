@@ -7,7 +7,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,16 +17,16 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
+from windrow import forking
 from windrow.engines.answer import Answer
 from windrow.engines.constants import Constants, Parameters
 from windrow.engines.explaining import Explaining, Planning
 from windrow.engines.explanation import Explanation
 from windrow.engines.filesystem import VirtualFileSystem, new_database
 from windrow.engines.frames import as_tables
-from windrow.engines.interrupting import Worker
+from windrow.engines.interrupting import Worker, heeding_ctrl_c
 from windrow.engines.listings import described, listed
 from windrow.engines.metadata import metadata_answer
-from windrow.engines.nanoseconds import FineQueries
 from windrow.engines.refusals import refusal
 from windrow.engines.relations import Relation
 from windrow.engines.sandbox import Guard, check_tables, lock
@@ -34,7 +34,16 @@ from windrow.engines.statements import named_tables, refuse_changes
 from windrow.engines.tables import FixedTables, Tables
 from windrow.engines.taking import Collecting, Statement, Streaming, Taking
 from windrow.engines.views import Bound, Views
-from windrow.errors import ConfigError, NotFound, Replaced, SnapshotExpired, StorageError
+from windrow.errors import (
+    Closed,
+    ConfigError,
+    InvalidInput,
+    NotFound,
+    Replaced,
+    SnapshotExpired,
+    StorageError,
+    WindrowError,
+)
 from windrow.model.predicate import Predicate
 from windrow.scan.context import ReadContext
 from windrow.scan.naming import Naming, Question
@@ -55,6 +64,10 @@ _MAKES_ROWS = re.compile("unnest|generate_subscripts", re.IGNORECASE)
 _ATTEMPTS = 3
 """A query over files that are replaced while it runs is planned anew, but not for ever."""
 _MOST_NARROWED = 256
+_PATIENCE = 0.05
+"""Seconds; a query that had not begun when it was told to stop is told again."""
+_CLOSE_WAITS = 10.0
+"""Seconds that closing waits for a query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +110,12 @@ class DuckDBEngine:
         if sandbox:
             lock(self._connection)
         self._templates = Templates()
-        self._fine = FineQueries()
         self._narrowed: dict[tuple[int, frozenset[str] | None], tuple[Relation, Relation, pa.Schema]] = {}
+        self._is_closed = self._is_shut = False
+        self._owner: int | None = None
+        """The thread whose query is running."""
+        self._running: duckdb.DuckDBPyConnection = self._connection
+        """The cursor of that query."""
 
     def sql(
         self,
@@ -129,12 +146,39 @@ class DuckDBEngine:
         return self._ask(asked, Planning())
 
     def close(self) -> None:
-        """Close the connection."""
-        self._worker.close()
-        self._light[0].close()
-        if self._profiled is not None:
-            self._profiled[0].close()
-        self._connection.close()
+        """Close the connection. A query that is running ends with `Closed`, and so does each that is asked later.
+
+        A stream whose rows are being worked on ends when it asks for more; it is not waited for any longer.
+        """
+        self._is_closed = True
+        if self._owner == threading.get_ident():
+            return  # the query that calls this closes all when it ends
+        deadline = time.monotonic() + _CLOSE_WAITS
+        while not self._lock.acquire(timeout=_PATIENCE):
+            with suppress(duckdb.Error):  # the query ended, and closed its cursor
+                self._running.interrupt()
+            if time.monotonic() > deadline:
+                return
+        try:
+            self._shut()
+        finally:
+            self._lock.release()
+
+    def _shut(self) -> None:
+        if not self._is_shut:
+            self._is_shut = True
+            self._worker.close()
+            self._light[0].close()
+            if self._profiled is not None:
+                self._profiled[0].close()
+            self._connection.close()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise self._closed()
+
+    def _closed(self) -> Closed:
+        return Closed(f"lake {self._context.path}: it was closed; connect again")
 
     def _with(self, setting: str) -> tuple[duckdb.DuckDBPyConnection, Views]:
         """A cursor of its own for a setting, and its views."""
@@ -146,33 +190,55 @@ class DuckDBEngine:
         return Views(connection, self._files, self._context, reads_paths=self._guard is None)
 
     def _ask(self, asked: Asked, take: Taking[T]) -> T:
-        with self._lock:
+        self._check_open()
+        if self._owner == threading.get_ident():
+            raise InvalidInput(
+                f"lake {self._context.path}: what takes the batches of a query asks another; ask it before or after"
+            )
+        with heeding_ctrl_c(calls_user=isinstance(take, Streaming)), self._lock:
+            self._owner = threading.get_ident()
+            try:
+                self._check_open()
+                return self._planned(asked, take)
+            except (WindrowError, duckdb.Error, pa.ArrowException) as error:
+                # Whatever a query met that was told to stop, this is why.
+                if isinstance(error, Closed) or not self._is_closed:
+                    raise
+                raise self._closed() from error
+            finally:
+                self._owner = None
+                if self._is_closed:
+                    self._shut()
+
+    def _planned(self, asked: Asked, take: Taking[T]) -> T:
+        """Answer a query over what its names stand for now; once more where that changes meanwhile."""
+        with forking.working():
             asked, naming = self._allowed(asked)
             named = asked.tables.named(self._named(naming, asked.query))
-            for attempt in range(1, _ATTEMPTS + 1):
-                with ExitStack() as stack:
-                    try:
-                        relations = {name: relation() for name, relation in named.items()}
-                        holds = [stack.enter_context(each.hold()) for each in relations.values() if each.hold]
-                    except SnapshotExpired:
-                        # A version can be dropped before it is held; there is a newer one then.
-                        if attempt == _ATTEMPTS:
-                            raise
-                        continue
-                    if not _FILE_COLUMNS & (naming.words or frozenset()):
-                        relations |= {path: found for path in naming.files if (found := asked.files(path)) is not None}
-                    try:
-                        return self._answer(asked, naming, relations, take)
-                    except Replaced:
-                        if attempt == _ATTEMPTS or take.begun:
-                            raise
-                        for relation in relations.values():
-                            relation.forget()
-                    except (NotFound, StorageError):
-                        # What is missing is no damage when its version is not kept any more.
-                        for hold in holds:
-                            hold.check()
+        for attempt in range(1, _ATTEMPTS + 1):
+            with ExitStack() as stack:
+                try:
+                    relations = {name: relation() for name, relation in named.items()}
+                    holds = [stack.enter_context(each.hold()) for each in relations.values() if each.hold]
+                except SnapshotExpired:
+                    # A version can be dropped before it is held; there is a newer one then.
+                    if attempt == _ATTEMPTS:
                         raise
+                    continue
+                if not _FILE_COLUMNS & (naming.words or frozenset()):
+                    relations |= {path: found for path in naming.files if (found := asked.files(path)) is not None}
+                try:
+                    return self._answer(asked, naming, relations, take)
+                except Replaced:
+                    if attempt == _ATTEMPTS or take.begun:
+                        raise
+                    for relation in relations.values():
+                        relation.forget()
+                except (NotFound, StorageError):
+                    # What is missing is no damage when its version is not kept any more.
+                    for hold in holds:
+                        hold.check()
+                    raise
         raise AssertionError("unreachable")
 
     def _allowed(self, asked: Asked) -> tuple[Asked, Naming]:
@@ -192,12 +258,17 @@ class DuckDBEngine:
             # The query cannot be read; what is wrong with it is said when it is run.
             return set(naming.tables)
 
+    def _run(self, connection: duckdb.DuckDBPyConnection, work: Callable[[], T], *, is_short: bool) -> T:
+        self._running = connection
+        self._check_open()
+        with forking.working():
+            return self._worker.run(connection, work, is_short=is_short)
+
     def _answer(self, asked: Asked, naming: Naming, relations: Mapping[str, Relation], take: Taking[T]) -> T:
         began = time.perf_counter()
-        if naming.tree is not None:
-            columns = {name: relation.columns for name, relation in relations.items()}
-            asked = replace(asked, query=self._fine.rewritten(self._connection, asked.query, columns))
         with ExitStack() as stack:
+            busy = stack.enter_context(ExitStack())
+            busy.enter_context(forking.working())
             connection, views = self._connection, self._views
             if isinstance(take, Streaming) or naming.tree is None:
                 # Rows that nobody comes to read go away with the cursor, and so does what a statement sets or creates.
@@ -228,7 +299,10 @@ class DuckDBEngine:
                 statement = Statement(connection, asked.query, asked.parameters, is_select, bound, planning, known)
                 statement = replace(statement, is_profiled=self._profiled is not None)
                 is_short = views is self._light[1] and all(map(_is_one_vector, bound))
-                taken = take(statement, lambda work: self._worker.run(connection, work, is_short=is_short))
+                # What takes batches may be code of the user: a fork does not wait for that.
+                busy.close()
+                taken = take(statement, lambda work: self._run(connection, work, is_short=is_short))
+                busy.enter_context(forking.working())
                 constants.end(commit=True)
             except duckdb.Error as error:
                 self._give_up(constants, views)

@@ -12,6 +12,7 @@ from typing import Any
 import duckdb
 from fsspec.spec import AbstractFileSystem
 
+from windrow import forking
 from windrow.engines.threads import keep_thread
 from windrow.errors import AlreadyExists
 from windrow.scan.context import ReadContext
@@ -31,7 +32,8 @@ _numbers = itertools.count(1)
 
 def new_database() -> duckdb.DuckDBPyConnection:
     """An empty database in memory that tells times in UTC, and is set to what suits virtual files."""
-    connection = duckdb.connect(":memory:")
+    with forking.working():
+        connection = duckdb.connect(":memory:")
     connection.execute("SET GLOBAL TimeZone = 'UTC'")
     # What is worth keeping of our files is in our own cache.
     connection.execute("SET enable_external_file_cache = false")

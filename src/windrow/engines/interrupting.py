@@ -6,14 +6,20 @@ thread waits for it: that is where Python delivers Ctrl-C, and it can tell DuckD
 
 from __future__ import annotations
 
+import signal
 import threading
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from queue import SimpleQueue
+from types import FrameType
 from typing import Any, TypeVar
 
 import duckdb
 
-__all__ = ["Worker"]
+from windrow import forking
+
+__all__ = ["Worker", "heeding_ctrl_c"]
 
 T = TypeVar("T")
 
@@ -26,7 +32,7 @@ _PATIENCE = 0.05
 class _Job:
     """Some work, and what became of it."""
 
-    __slots__ = ("_done", "error", "is_done", "result", "work")
+    __slots__ = ("_done", "_taken", "error", "is_done", "result", "work")
 
     def __init__(self, work: Callable[[], Any]) -> None:
         self.work = work
@@ -36,14 +42,21 @@ class _Job:
         # A lock costs a fraction of what a future does.
         self._done = threading.Lock()
         self._done.acquire()
+        self._taken = threading.Lock()
 
     def do(self) -> None:
+        if not self._taken.acquire(blocking=False):
+            return
         try:
             self.result = self.work()
         except BaseException as error:
             self.error = error
         self.is_done = True
         self._done.release()
+
+    def cancel(self) -> bool:
+        """Whether nobody has begun it; nobody will then."""
+        return self._taken.acquire(blocking=False)
 
     def wait(self) -> None:
         """Wait until it is done, or for a moment."""
@@ -52,11 +65,16 @@ class _Job:
 
 
 class Worker:
-    """A thread that is started when it is first needed."""
+    """A thread that is started when it is first needed, and ends with whoever has it."""
 
     def __init__(self) -> None:
         self._jobs: SimpleQueue[_Job | None] | None = None
         self._thread: threading.Thread | None = None
+        forking.register(self)
+
+    def after_fork(self) -> None:
+        """Start a thread of its own, in a forked child."""
+        self._jobs = self._thread = None
 
     def run(self, cursor: duckdb.DuckDBPyConnection, work: Callable[[], T], *, is_short: bool = False) -> T:
         """Do some work of a cursor. When Ctrl-C comes meanwhile, it is stopped, and KeyboardInterrupt is raised.
@@ -67,16 +85,15 @@ class Worker:
             return work()
         if is_short:
             return _done_here(work)
-        job = _Job(work)
+        job, jobs = _Job(work), self._started()
         try:
-            self._started().put(job)
+            jobs.put(job)
             # Where a library such as Polars has taken over the handling of Ctrl-C, it ends no wait by itself.
             while not job.is_done:
                 job.wait()
         except KeyboardInterrupt:
-            while not job.is_done:
-                cursor.interrupt()
-                job.wait()
+            if not job.cancel():
+                _stop(cursor, job)
             raise
         if job.error is not None:
             raise job.error
@@ -85,17 +102,70 @@ class Worker:
 
     def _started(self) -> SimpleQueue[_Job | None]:
         if self._jobs is None:
-            self._jobs = SimpleQueue()
-            self._thread = threading.Thread(target=_work, args=(self._jobs,), name="windrow-duckdb", daemon=True)
+            jobs: SimpleQueue[_Job | None] = SimpleQueue()
+            self._thread = threading.Thread(target=_work, args=(jobs,), name="windrow-duckdb", daemon=True)
             self._thread.start()
+            weakref.finalize(self, jobs.put, None).atexit = False
+            self._jobs = jobs
         return self._jobs
 
     def close(self) -> None:
         """Let the thread go."""
         if self._jobs is not None and self._thread is not None:
             self._jobs.put(None)
-            self._thread.join()
+            if self._thread is not threading.current_thread():
+                self._thread.join()
         self._jobs = self._thread = None
+
+
+class _Heed:
+    """Handles Ctrl-C as Python does, and counts how often it came."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        self.count += 1
+        signal.default_int_handler(number, frame)
+
+
+@contextmanager
+def heeding_ctrl_c(*, calls_user: bool = False) -> Iterator[None]:
+    """For a block that calls DuckDB: where Ctrl-C came meanwhile, no other error than KeyboardInterrupt comes out.
+
+    Code of ours that DuckDB calls may be where Python delivers Ctrl-C, and DuckDB makes an error of its own of it. A
+    block that ends well is ended by it too, unless it calls code of the user, who may have handled it.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    is_default = handler is signal.default_int_handler
+    if threading.current_thread() is not threading.main_thread() or not (is_default or isinstance(handler, _Heed)):
+        yield
+        return
+    heed = handler if isinstance(handler, _Heed) else _Heed()
+    before = heed.count
+    try:
+        if is_default:
+            signal.signal(signal.SIGINT, heed)
+        yield
+    except Exception as error:
+        if heed.count > before:
+            raise KeyboardInterrupt from error
+        raise
+    finally:
+        if is_default:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+    if heed.count > before and not calls_user:
+        raise KeyboardInterrupt
+
+
+def _stop(cursor: duckdb.DuckDBPyConnection, job: _Job) -> None:
+    """End work that has begun, however often Ctrl-C comes: nobody else may use the cursor before."""
+    while not job.is_done:
+        try:
+            cursor.interrupt()
+            job.wait()
+        except KeyboardInterrupt:
+            continue
 
 
 def _done_here(work: Callable[[], T]) -> T:

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from windrow.engines.arrow import RowStream, count_rows, scanning_cursor
 from windrow.engines.filesystem import LentFiles, new_database
+from windrow.engines.interrupting import heeding_ctrl_c
 from windrow.engines.relations import Relation
 from windrow.engines.selection import Selection, condition_text
 from windrow.errors import InvalidInput
@@ -111,6 +112,10 @@ class Scan:
         """
         if connection is None:
             connection = new_database()
+        with heeding_ctrl_c():
+            return self._relation(connection)
+
+    def _relation(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
         self._check_zone(connection)
         if connection not in _files:
             files = LentFiles()

@@ -7,6 +7,7 @@ call ends. Giving that memory back stops the other cores for a moment, once for 
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 from typing import Final
 
@@ -16,6 +17,15 @@ MOST_KEPT: Final = 128
 """What is kept of a thread, about 17 KiB, outlives it. Threads beyond these are new at every call."""
 
 _room = threading.Semaphore(MOST_KEPT)
+
+
+def _after_fork() -> None:
+    """A forked child has none of the threads that were kept."""
+    global _room  # noqa: PLW0603 (tests put another one in its place)
+    _room = threading.Semaphore(MOST_KEPT)
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 class _Known(threading.local):

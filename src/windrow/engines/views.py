@@ -119,8 +119,10 @@ class Views:
         """Put rows into the slot for their columns until the stack is closed."""
         key = place, table.schema
         if key not in self._slots:
-            slot = self._slots[key] = _Slot(f"windrow rows {next(_numbers)}", table)
+            slot = _Slot(f"windrow rows {next(_numbers)}", table)
             self._connection.register(slot.name, slot)
+            # Ctrl-C may come between two lines: what is recorded is there.
+            self._slots[key] = slot
             if len(self._slots) > _MOST_VIEWS:
                 # Views may read from the slot that goes.
                 self.drop({name.lower() for name in self._made})
@@ -136,6 +138,8 @@ class Views:
         others = [name for name in self._made if name.lower() in names]
         others += list(self._made)[: max(len(self._made) - len(others) - _MOST_VIEWS, 0)]
         for name in dict.fromkeys(others):
+            # Ctrl-C may come between two lines: a view of unknown state is made anew.
+            self._made[name] = ""
             self._connection.execute(f"DROP VIEW IF EXISTS {sql_name(name)}")
             del self._made[name]
 
@@ -146,6 +150,7 @@ class Views:
 
     def _define(self, name: str, text: str) -> None:
         if self._made.get(name) != text:
+            self._made[name] = ""
             self._connection.execute(f"CREATE OR REPLACE TEMP VIEW {sql_name(name)} AS {text}")
             self._made[name] = text
         self._made.move_to_end(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -10,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 from numba.core import cgutils, config
+from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic
 from numba.np import arrayobj
 
@@ -20,6 +22,10 @@ Array = TypeVar("Array")
 
 # The compiler has no type hints.
 _numba, _cgutils, _arrayobj, _config, _ir = (cast("Any", module) for module in (numba, cgutils, arrayobj, config, ir))
+
+_lock = cast("Any", global_compiler_lock)
+# A child that is forked while another thread compiles would wait for that thread for ever.
+os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 def kernel(function: Function) -> Function:

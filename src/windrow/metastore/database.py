@@ -16,8 +16,18 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as NoFreeConnection
 
+from windrow import forking
 from windrow.config import masked
-from windrow.errors import AlreadyExists, ConfigError, Conflict, Incompatible, InvalidInput, MetastoreError, NotFound
+from windrow.errors import (
+    AlreadyExists,
+    Closed,
+    ConfigError,
+    Conflict,
+    Incompatible,
+    InvalidInput,
+    MetastoreError,
+    NotFound,
+)
 from windrow.metastore.dialect import COMPILED, DRIVER
 from windrow.metastore.filesystem import network_file_system
 from windrow.metastore.migrate import known_revisions, upgrade
@@ -30,6 +40,8 @@ Clock = Callable[[], int]
 _SQLITE_BUSY_SECONDS = 30
 _LOCK_TIMEOUT = "30s"
 _COPY_FROM_ROWS = 50
+_MARKS = 2**32
+"""SQLite's numbers are below."""
 _VERSION_TABLE = "windrow_migrations"
 _REVISION = text(f"select version_num from {_VERSION_TABLE}")
 
@@ -50,14 +62,19 @@ class Database:
         self.url = _parsed(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self._clock = clock
+        self._is_closed = self._is_torn = False
+        self._inside: list[None] = []
+        """As long as there are transactions under way."""
         self._watching = threading.Lock()
         self._watch: sqlite3.Connection | None = None
+        self._watches = 0
         self.engine = _sqlite_engine(self.url, create=create) if self.is_sqlite else _postgres_engine(self.url)
         try:
             self._make_ours(create=create)
         except BaseException:
             self.engine.dispose()
             raise
+        forking.register(self)
 
     @property
     def place(self) -> str:
@@ -70,12 +87,49 @@ class Database:
         return plain_address(self.url)
 
     def close(self) -> None:
-        """Give all connections back."""
+        """Give all connections back; whoever asks then gets `Closed`."""
+        self._is_closed = True
+        self._let_go()
+
+    def _let_go(self) -> None:
         self.engine.dispose()
         with self._watching:
             if self._watch is not None:
                 self._watch.close()
             self._watch = None
+
+    def before_fork(self) -> None:
+        """Have no connection that a child could inherit: SQLite would take the locks of its parent for its own."""
+        if self.is_sqlite:
+            self._let_go()
+
+    def after_fork(self) -> None:
+        """Connect anew, in a forked child: the connections that there are belong to the parent."""
+        forking.abandon(self.engine.pool, self._watch)
+        self.engine.dispose(close=False)
+        self._watching, self._watch = threading.Lock(), None
+        self._is_torn, self._inside = self._is_torn or bool(self._inside), []
+
+    @contextmanager
+    def _used(self) -> Iterator[None]:
+        """For a transaction: no fork comes in the middle, unless it takes too long."""
+        with forking.working():
+            self._check_usable()
+            inside = self._inside
+            inside.append(None)
+            try:
+                yield
+            finally:
+                inside.pop()
+
+    def _check_usable(self) -> None:
+        if self._is_closed:
+            raise Closed(f"the lake with the metastore {self.place} was closed; connect again")
+        if self._is_torn:
+            raise MetastoreError(
+                f"the metastore {self.place} cannot be used by this process, which was forked in the middle of a "
+                'transaction; start processes by multiprocessing.get_context("spawn")'
+            )
 
     def mark(self) -> int | None:
         """A number that differs once anybody has changed anything; None where only a look at the rows can tell.
@@ -84,20 +138,22 @@ class Database:
         """
         if not self.is_sqlite:
             return None
-        with self._watching:
+        with self._used(), self._watching:
             if self._watch is None:
+                # Numbers of two connections cannot be compared.
+                self._watches += 1
                 path = Path(self.url.database or "").absolute()
                 self._watch = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, check_same_thread=False)
             try:
                 mark: int = self._watch.execute("PRAGMA data_version").fetchone()[0]
             except sqlite3.Error:
                 return None
-            return mark
+            return self._watches * _MARKS + mark
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A connection for reading, in one transaction."""
-        with self._named_errors(), self.engine.connect() as connection:
+        with self._used(), self._named_errors(), self.engine.connect() as connection:
             yield connection
 
     @contextmanager
@@ -107,6 +163,7 @@ class Database:
         SQLite takes its one write lock at the start, so that nothing read in the block can change before it commits.
         """
         with (
+            self._used(),
             self._named_errors(),
             self.engine.connect().execution_options(sqlite_begin="BEGIN IMMEDIATE") as connection,
             connection.begin(),

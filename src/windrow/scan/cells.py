@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from windrow import forking
 from windrow.parquet.page_reader import Coded, CodedRows, Fixed
 
 __all__ = ["Cells", "FixedCells", "Key", "TextCells"]
@@ -37,6 +38,13 @@ class Cells:
         self._budget = budget
         self._seen: set[tuple[str, str]] = set()
         self.clear()
+        forking.register(self)
+
+    def after_fork(self) -> None:
+        """Keep what is here, in a forked child, unless it was being changed."""
+        is_whole, self.lock = forking.was_free(self.lock), threading.RLock()
+        if not is_whole:
+            self.clear()
 
     def clear(self) -> None:
         """Let everything go."""

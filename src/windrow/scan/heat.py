@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 
+from windrow import forking
 from windrow.errors import WindrowError
 from windrow.metastore import Metastore
 from windrow.model.window import Window
@@ -28,6 +29,11 @@ class Heat:
         self._counts: dict[str, Counter[int]] = {}
         self._told = clock()
         self._lock = threading.Lock()
+        forking.register(self)
+
+    def after_fork(self) -> None:
+        """Count from nothing, in a forked child: the parent reports what was counted before."""
+        self._counts, self._lock = {}, threading.Lock()
 
     def asked(self, table_id: str, windows: Iterable[Window | None]) -> None:
         """A query reads these windows; files without a window belong to none."""

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from windrow import forking
 from windrow.metastore import Metastore, SplitQuery, TableRecord
 from windrow.model.split import SplitMetadata
 from windrow.parquet.placement import VirtualSchema
@@ -41,13 +42,23 @@ class KeptFiles:
     def __init__(self, files: Sequence[DataFile]) -> None:
         self.lock = threading.RLock()
         self.files = files
-        self.weight = _BYTES_PER_FILE * len(files)
+        self._clear()
+        forking.register(self)
+
+    def _clear(self) -> None:
+        self.weight = _BYTES_PER_FILE * len(self.files)
         self._sidecars: dict[int, Sidecar] = {}
-        self._is_open = np.zeros(len(files), bool)
-        self.row_groups = np.zeros(len(files), np.int64)
+        self._is_open = np.zeros(len(self.files), bool)
+        self.row_groups = np.zeros(len(self.files), np.int64)
         """How many row groups each file has, as far as its sidecar was opened."""
         self._units: list[Unit] = []
         self._spaces: OrderedDict[tuple[object, tuple[str, ...] | None], KeptSpace | None] = OrderedDict()
+
+    def after_fork(self) -> None:
+        """Keep what is here, in a forked child, unless it was being changed."""
+        is_whole, self.lock = forking.was_free(self.lock), threading.RLock()
+        if not is_whole:
+            self._clear()
 
     @property
     def places(self) -> NDArray[np.int64]:
@@ -120,6 +131,13 @@ class KeptVersions:
         self._budget = budget
         self._lists: OrderedDict[_Key, KeptSplits] = OrderedDict()
         self._lock = threading.Lock()
+        forking.register(self)
+
+    def after_fork(self) -> None:
+        """Keep what is here, in a forked child, unless it was being changed."""
+        is_whole, self._lock = forking.was_free(self._lock), threading.Lock()
+        if not is_whole:
+            self._lists = OrderedDict()
 
     def splits(
         self,

@@ -17,12 +17,14 @@ import os
 import platform
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
-from windrow.errors import MetastoreError, SnapshotExpired, WindrowError
+from windrow import forking
+from windrow.errors import Closed, MetastoreError, SnapshotExpired, WindrowError
 from windrow.metastore import Metastore, Pin, SplitQuery
 
 __all__ = ["Hold", "Pins"]
@@ -61,6 +63,14 @@ class Hold:
         """A number that all holds of one lake object share, and no others in this process."""
         return self._pins.number
 
+    def on_close(self, stop: Callable[[], None]) -> None:
+        """Have something called when the lake is closed while this is held."""
+        self._pins.stop_on_close(self, stop)
+
+    def check_open(self) -> None:
+        """Raise `Closed` when the lake was closed: files may go away then."""
+        self._pins.check_open()
+
     def check(self) -> None:
         """Raise SnapshotExpired when the version is no longer held: a missing file is then no damage."""
         self._pins.check(self.table_id, self.version)
@@ -70,6 +80,7 @@ class Hold:
         shared, self._shared = self._shared, None
         if shared is not None:
             self._pins.leave(shared)
+            self._pins.stop_on_close(self, None)
 
     def __enter__(self) -> Self:
         return self
@@ -99,16 +110,27 @@ class Pins:
         self._new_id = new_id
         self._seconds = seconds
         self._clock = clock
+        self._is_closed = False
+        self._begin()
+        forking.register(self)
+
+    def _begin(self) -> None:
         self._owner = f"a reader on {platform.node() or 'this machine'}, process {os.getpid()}"
         self._shared: dict[_Key, _Shared] = {}
+        self._stops: dict[int, Callable[[], None]] = {}
         # Holds that nobody closed are closed by the collector of Python, wherever this thread is just then.
         self._lock = threading.RLock()
         # Waiting for the metastore must not keep others from letting go.
         self._pinning = threading.Lock()
         self._ended: threading.Event | None = None
 
+    def after_fork(self) -> None:
+        """Pin for itself, in a forked child: the pins that there are belong to the parent."""
+        self._begin()
+
     def hold(self, table_id: str, version: int) -> Hold:
         """Hold a version until the hold is closed; SnapshotExpired when it is not kept any more."""
+        self.check_open()
         key = table_id, version
         shared = self._join(key)
         if shared is None:
@@ -123,6 +145,19 @@ class Pins:
             shared.users -= 1
             shared.idle_since = self._clock()
 
+    def check_open(self) -> None:
+        """Raise `Closed` when everything was released."""
+        if self._is_closed:
+            raise Closed("the lake was closed; connect again")
+
+    def stop_on_close(self, hold: Hold, stop: Callable[[], None] | None) -> None:
+        """Call something when everything is released before a hold is closed; None is nothing."""
+        with self._lock:
+            if stop is None:
+                self._stops.pop(id(hold), None)
+            else:
+                self._stops[id(hold)] = stop
+
     def check(self, table_id: str, version: int) -> None:
         """Raise SnapshotExpired when a version is no longer held, or kept."""
         with self._lock:
@@ -136,12 +171,18 @@ class Pins:
         self._release([each for each in self._idle() if table_id in (None, each.key[0])])
 
     def close(self) -> None:
-        """Release everything, whoever reads."""
+        """Release everything, whoever reads: they are told to stop."""
+        self._is_closed = True
         with self._lock:
+            stops, self._stops = list(self._stops.values()), {}
             if self._ended is not None:
                 self._ended.set()
             self._ended = None
             left, self._shared = list(self._shared.values()), {}
+        for stop in stops:
+            # A reader that has just ended has nothing to stop.
+            with suppress(Exception):
+                stop()
         for each in left:
             self._unpin(each)
 
@@ -180,16 +221,20 @@ class Pins:
             self._shared[key] = shared
             if self._ended is None:
                 self._ended = threading.Event()
-                threading.Thread(target=self._keep, args=(self._ended,), name="windrow pins", daemon=True).start()
+                # A lake that is dropped unclosed ends its thread; its pins run out.
+                weakref.finalize(self, self._ended.set).atexit = False
+                given = weakref.ref(self), self._ended, self._seconds / _BEATS
+                threading.Thread(target=_keep, args=given, name="windrow pins", daemon=True).start()
         return shared
 
-    def _keep(self, ended: threading.Event) -> None:
-        while not ended.wait(self._seconds / _BEATS):
-            self.renew()
-            with self._lock:
-                if self._ended is ended and not self._shared:
-                    self._ended = None
-                    return
+    def beat(self, ended: threading.Event) -> bool:
+        """Prolong the pins; whether there are any left, so that the thread goes on."""
+        self.renew()
+        with self._lock:
+            if self._ended is ended and not self._shared:
+                self._ended = None
+                return False
+        return True
 
     def _prolong(self, shared: _Shared) -> None:
         until = self._clock() + self._seconds
@@ -220,3 +265,12 @@ class Pins:
         with suppress(WindrowError):
             if shared.pin is not None:
                 self._metastore.release(shared.pin)
+
+
+def _keep(reference: weakref.ref[Pins], ended: threading.Event, pause: float) -> None:
+    """Prolong the pins of a lake object for as long as there is one."""
+    while not ended.wait(pause):
+        pins = reference()
+        if pins is None or not pins.beat(ended):
+            return
+        del pins

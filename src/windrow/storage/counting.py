@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeVar
 
+from windrow import forking
 from windrow.storage.protocol import LIST_PAGE, ObjectInfo, Store
 from windrow.storage.ranges import coalesce
 from windrow.storage.wrapping import Call, StoreWrapper, received
@@ -54,6 +55,11 @@ class CountingStore(StoreWrapper):
         self._requests: Counter[str] = Counter()
         self._bytes_read = 0
         self._bytes_written = 0
+        forking.register(self)
+
+    def after_fork(self) -> None:
+        """Go on counting, in a forked child."""
+        self._lock = threading.Lock()
 
     @property
     def counts(self) -> Counts:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
+from windrow import forking
 from windrow.errors import InvalidInput, Replaced, StorageError
 from windrow.storage.protocol import ObjectInfo, Store
 from windrow.storage.wrapping import Call, StoreWrapper
@@ -56,6 +57,11 @@ class PatientStore(StoreWrapper):
         self._sleep = sleep
         self._draw = draw
         self._pool: ThreadPoolExecutor | None = None
+        forking.register(self)
+
+    def after_fork(self) -> None:
+        """Start threads of its own, in a forked child."""
+        self._pool = None
 
     def around(self, call: Call, run: Callable[[], Result]) -> Result:
         """Make a call; a read as often as is needed."""

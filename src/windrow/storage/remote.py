@@ -5,6 +5,7 @@ This is the only module that imports obstore at its top: that takes a while, and
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,16 +16,18 @@ import obstore
 from obstore.exceptions import BaseError, NotSupportedError
 from obstore.store import ObjectStoreMethods
 
-from windrow.errors import InvalidInput, StorageError, WindrowError
+from windrow.errors import ConfigError, InvalidInput, StorageError, WindrowError
 from windrow.storage.failures import remote_failure
 from windrow.storage.keys import check_key, check_prefix
-from windrow.storage.kinds import Kind
+from windrow.storage.kinds import MEMORY, Kind
 from windrow.storage.protocol import LIST_PAGE, ByteRange, BytesLike, Identity, ObjectInfo, Pieces
 from windrow.storage.ranges import Fetch, check_identity, check_suffix, read_ranges, too_short
 
 __all__ = ["ObstoreStore"]
 
 
+_process: int | None = None
+"""The process in which obstore has started its threads, or where they would be."""
 _AT_ONCE = 10
 """So many requests for one object run at once, which is obstore's own number."""
 
@@ -55,6 +58,17 @@ class ObstoreStore:
     def gap(self) -> int:
         """What a connection carries in the time of a request."""
         return self._kind.gap
+
+    def _check_process(self) -> None:
+        """Refuse to wait for ever: threads of obstore that a parent started are not in its forked children."""
+        global _process  # noqa: PLW0603 (obstore has one set of threads for a process)
+        if _process is None:
+            _process = os.getpid()
+        elif _process != os.getpid() and self._kind is not MEMORY:
+            raise ConfigError(
+                f"{self._url}: this process was forked from one that had used a remote store, and cannot reach any; "
+                'start processes by multiprocessing.get_context("spawn") or "forkserver"'
+            )
 
     def get(self, key: str) -> bytes:
         """All bytes of an object."""
@@ -134,6 +148,7 @@ class ObstoreStore:
 
     @contextmanager
     def _failing(self, key: str) -> Iterator[None]:
+        self._check_process()
         try:
             yield
         except WindrowError:
