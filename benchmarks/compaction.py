@@ -23,7 +23,8 @@ from benchmarks.measure import Measured, Options, Report, Size, TreeClock, apart
 from benchmarks.merge import PLAN, SETTINGS, SORT, THREADS, Shape, duckdb_way, read_plan, write_set
 from benchmarks.metastore import Lakelet
 from windrow.compaction.planner import PlannedMerge, Planner
-from windrow.lake import connect
+from windrow.context import Context
+from windrow.lake import Lake
 from windrow.metastore import CommitKind, SqlMetastore
 from windrow.model.window import Window
 from windrow.table import Table
@@ -108,7 +109,9 @@ class Bench:
         """A table that has the splits as they were ingested, in a metastore of its own."""
         self._sweep()
         self._number += 1
-        lake = connect(self.folder, metastore=f"sqlite:///{self.folder}/m{os.getpid()}-{self._number}.db")
+        # The folder gets one metastore after the other, so that it is no lake of any of them.
+        database = f"sqlite:///{self.folder}/m{os.getpid()}-{self._number}.db"
+        lake = Lake(Context.open(str(self.folder), database, lake_key=0))
         metastore = lake.context.metastore
         metastore.create_table(self.shape.name, SETTINGS, table_id="bench")
         metastore.open_commit("bench", CommitKind.INGEST, commit_id="bench", lease=600)

@@ -9,7 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from windrow.errors import InvalidInput
+from windrow.errors import InvalidInput, InvariantViolation
+from windrow.ingest.report import Counts, text_of
+from windrow.ingest.settings import IngestSettings
+from windrow.ingest.sources import source_of
 
 SORT = "metric_name|host|timestamp/V2"
 OTLP = Path(__file__).parents[1] / "data" / "otlp" / "metrics.json"
@@ -195,3 +198,15 @@ class TestPoints:
         pq.write_table(points(years(2024, 2024), value=[1.0, None]), tmp_path / "raw.parquet")
         with pytest.raises(InvalidInput, match=r"raw.parquet: DM-1: column 'value' is null in 1 of 2 rows"):
             metrics.register(tmp_path / "raw.parquet")
+
+
+@pytest.mark.parametrize(("read", "invariant"), [(3, "DM-2"), (1, "DM-3")])
+def test_an_ingest_whose_counts_differ_is_not_published(lake, metrics, read, invariant):
+    run = IngestSettings().ingest(lake.context, "metrics")
+    source = source_of(points(years(2024, 2025)))
+    opened = run.open(source.schema)
+    reports = source.run(opened.task.report, None)
+    told = [text_of(Counts(read=read)) if report.startswith('{"counts"') else report for report in reports]
+    with pytest.raises(InvariantViolation, match=invariant):
+        run.publish(opened.commit.attempt, told)
+    assert metrics.version == 0

@@ -78,6 +78,7 @@ HOLDS = [
     ("MC-2", {"content_hash_in": 7, "content_hash_out": 7}),
     ("MC-3", {"table": SORTED, "schema": SCHEMA}),
     ("MC-4", columns([{"a": TEXT}, {"a": ENCODED, "b": INT}], {"b": INT, "a": pa.string_view()})),
+    ("MC-4", columns([{"a": pa.int32()}, {"a": INT}], {"a": INT})),
     ("MC-4", columns([{"a": pa.binary()}, {"a": pa.large_binary()}], {"a": pa.binary_view()})),
 ]
 
@@ -124,6 +125,7 @@ VIOLATED = [
     ("MC-4", columns([{"a": TEXT}, {"a": INT}], {"a": TEXT}), "'a' is text in one input and int64 in another"),
     ("MC-4", columns([{"a": TEXT}, {"b": INT}], {"a": TEXT}), "'b' is int64 in the inputs, absent after"),
     ("MC-4", columns([{"a": TEXT}], {"a": TEXT, "b": INT}), "'b' is absent in the inputs, int64 after"),
+    ("MC-4", columns([{"a": pa.int32()}, {"a": INT}], {"a": pa.int32()}), "'a' is int64 in the inputs, int32 after"),
     ("MC-4", columns([{"a": TEXT}], {"a": INT}), "'a' is text in the inputs, int64 after"),
 ]
 

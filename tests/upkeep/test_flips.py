@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tests.upkeep.flips import FlippedLake, try_flips
 
 

@@ -27,6 +27,7 @@ from windrow.engines.frames import as_tables
 from windrow.engines.interrupting import Worker, heeding_ctrl_c
 from windrow.engines.listings import described, listed
 from windrow.engines.metadata import metadata_answer
+from windrow.engines.nanoseconds import FineQueries
 from windrow.engines.refusals import refusal
 from windrow.engines.relations import Relation
 from windrow.engines.sandbox import Guard, check_tables, lock
@@ -110,6 +111,7 @@ class DuckDBEngine:
         if sandbox:
             lock(self._connection)
         self._templates = Templates()
+        self._fine = FineQueries()
         self._narrowed: dict[tuple[int, frozenset[str] | None], tuple[Relation, Relation, pa.Schema]] = {}
         self._is_closed = self._is_shut = False
         self._owner: int | None = None
@@ -264,11 +266,19 @@ class DuckDBEngine:
         with forking.working():
             return self._worker.run(connection, work, is_short=is_short)
 
+    def _rewritten(self, asked: Asked, naming: Naming, relations: Mapping[str, Relation]) -> Asked:
+        """The same question as DuckDB understands it."""
+        if naming.tree is None:
+            return asked
+        columns = {name: relation.columns for name, relation in relations.items()}
+        return replace(asked, query=self._fine.rewritten(self._connection, asked.query, columns))
+
     def _answer(self, asked: Asked, naming: Naming, relations: Mapping[str, Relation], take: Taking[T]) -> T:
         began = time.perf_counter()
         with ExitStack() as stack:
             busy = stack.enter_context(ExitStack())
             busy.enter_context(forking.working())
+            asked = self._rewritten(asked, naming, relations)
             connection, views = self._connection, self._views
             if isinstance(take, Streaming) or naming.tree is None:
                 # Rows that nobody comes to read go away with the cursor, and so does what a statement sets or creates.

@@ -12,6 +12,7 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
+from windrow.engines.nanoseconds import fine_condition
 from windrow.engines.relations import Relation, rows_sql
 from windrow.engines.sandbox import check_functions
 from windrow.engines.syntax import names_in, parsed_condition
@@ -22,12 +23,11 @@ from windrow.scan.naming import Naming, Question
 from windrow.scan.plan import ScanPlan
 from windrow.scan.references import needed_rows
 from windrow.scan.spelling import spelled, sql_name
-from windrow.scan.where import OPS, parse_condition
+from windrow.scan.where import parse_condition
 
 __all__ = ["Selection", "condition_text"]
 
 _MOST_DIGITS = 38
-_FINEST = exp.DataType(this=exp.DataType.Type.USERDEFINED, kind="TIMESTAMPTZ_NS")
 _MOMENTS = (exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentTime, exp.Localtimestamp, exp.Localtime)
 _MOMENT_CALLS = frozenset(
     ["now", "today", "transaction_timestamp", "get_current_timestamp", "current_localtimestamp", "current_localtime"]
@@ -89,17 +89,15 @@ class Selection:
             predicate = all_of([_said(cursor, self._naming.tree, self.name, relation.plain_columns), predicate])
         return Question(tuple(relation.columns.names), predicate)
 
-    @cached_property
-    def _condition(self) -> str | None:
+    def _condition(self, cursor: duckdb.DuckDBPyConnection) -> str | None:
         """The condition as DuckDB can answer it."""
-        finest = [each.name.lower() for each in self.relation.columns if _is_finest(each.type)]
-        return self.where if self.where is None or not finest else _with_fine_values(self.where, frozenset(finest))
+        return None if self.where is None else fine_condition(cursor, self.where, self.name, self.relation.columns)
 
     def check(self, cursor: duckdb.DuckDBPyConnection) -> None:
         """Refuse a condition that names unknown columns, or compares what cannot be compared."""
         rows = f"({rows_sql(cursor, self.needed, [], [])}) AS {sql_name(self.name)}"
         try:
-            cursor.execute(self._query(rows, self._condition)).fetchall()
+            cursor.execute(self._query(rows, self._condition(cursor))).fetchall()
         except duckdb.Error as error:
             # Behind the first lines stands the query that was made of the condition.
             problem = str(error).partition("\n\nLINE")[0]
@@ -108,7 +106,7 @@ class Selection:
     def sql(self, cursor: duckdb.DuckDBPyConnection, plan: ScanPlan, paths: list[str], *, count: bool = False) -> str:
         """The query over the virtual files of a plan, which are served under paths."""
         rows = f"({rows_sql(cursor, self.needed, plan.virtual, paths)}) AS {sql_name(self.name)}"
-        return self._query(rows, self._condition, count=count)
+        return self._query(rows, self._condition(cursor), count=count)
 
     def _query(self, rows: str, condition: str | None, *, count: bool = False) -> str:
         columns = "count(*)" if count else ", ".join(map(sql_name, self.columns))
@@ -133,11 +131,7 @@ def condition_text(where: str | Predicate, cursor: duckdb.DuckDBPyConnection, *,
     condition = parse_condition(where)
     if condition.find(exp.Query):
         raise InvalidInput(f"condition {where!r} asks a query inside; use lake.sql for that")
-    parsed = parsed_condition(cursor, where)
-    if parsed is None:
-        raise InvalidInput(f"condition {where!r} is more than a condition; give what stands behind WHERE alone")
-    if sandbox:
-        check_functions(names_in(parsed))
+    _check(cursor, where, sandbox=sandbox)
     moments = [node for node in condition.walk() if _is_moment(node)]
     if not moments:
         return where
@@ -146,30 +140,23 @@ def condition_text(where: str | Predicate, cursor: duckdb.DuckDBPyConnection, *,
     root = exp.Paren(this=condition)
     for node, text, kind in zip(moments, values[::2], values[1::2], strict=True):
         node.replace(exp.cast(exp.Literal.string(text), kind, dialect="duckdb"))
-    return str(root.sql("duckdb"))
+    written = str(root.sql("duckdb"))
+    # This is the text that is run, and another parser wrote it.
+    _check(cursor, written, sandbox=sandbox)
+    return written
+
+
+def _check(cursor: duckdb.DuckDBPyConnection, where: str, *, sandbox: bool) -> None:
+    """Refuse what DuckDB's parser takes for more than a condition, and in a sandbox functions that do not compute."""
+    parsed = parsed_condition(cursor, where)
+    if parsed is None:
+        raise InvalidInput(f"condition {where!r} is more than a condition; give what stands behind WHERE alone")
+    if sandbox:
+        check_functions(names_in(parsed))
 
 
 def _is_moment(node: exp.Expr) -> bool:
     return isinstance(node, _MOMENTS) or (isinstance(node, exp.Anonymous) and node.name.lower() in _MOMENT_CALLS)
-
-
-def _is_finest(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_timestamp(kind) and kind.tz is not None and kind.unit == "ns")
-
-
-def _with_fine_values(where: str, columns: frozenset[str]) -> str:
-    """Give values that instants of nanoseconds are compared with their type, which DuckDB does for texts alone."""
-    condition = exp.Paren(this=parse_condition(where))
-    changed = False
-    for test in list(condition.find_all(*OPS, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Between, exp.In)):
-        parts = [each for each in test.iter_expressions() if not isinstance(each, exp.Literal | exp.Null)]
-        if not any(isinstance(each, exp.Column) and each.name.lower() in columns for each in parts):
-            continue
-        for part in parts:
-            if not part.find(exp.Column):
-                part.replace(exp.Cast(this=part.copy(), to=_FINEST.copy()))
-                changed = True
-    return str(condition.sql("duckdb")) if changed else where
 
 
 def _said(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr, name: str, columns: pa.Schema) -> Predicate | None:

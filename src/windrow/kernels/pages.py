@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.kernels import rules as r
+from windrow.kernels.checksums import crc32
 from windrow.kernels.compiled import kernel, load, memory
 from windrow.kernels.hybrid import (
     CODED,
@@ -39,15 +40,17 @@ from windrow.kernels.hybrid import (
 )
 from windrow.kernels.thrift import walk
 
-__all__ = ["count_set", "decode_codes", "decode_rows", "index_texts", "join_rows", "scan_pages"]
+__all__ = ["count_set", "damaged_run", "decode_codes", "decode_rows", "index_texts", "join_rows", "scan_pages"]
 
 Bytes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
+Truths = npt.NDArray[np.bool_]
 
 # The numbers of a page header's record, as `windrow.parquet.page_grammar` lays it out.
-KIND, SIZE, VALUES_IN, BODY, CHUNK, HEADER_WIDTH = 1, 3, 4, 9, 10, 12
+FLAGS, KIND, SIZE, VALUES_IN, BODY, CHUNK, CRC, HEADER_WIDTH = 0, 1, 3, 4, 9, 10, 11, 12
+PROTECTED = 2
 DICTIONARY_KIND = 2
 
 
@@ -78,6 +81,32 @@ def scan_pages(
                     return -r.TRUNCATED, chunk
                 left -= count
     return pages, 0
+
+
+@kernel
+def damaged_run(
+    source: Bytes, starts: Longs, ends: Longs, whole: Truths, grammar: Longs, layout: Longs, records: Longs
+) -> int:
+    """The first run of pages that is not what was written, or -1: pages have the CRC-32 that their headers state.
+
+    A page without a checksum is passed over. A run that is `whole` ends where a page does; of another, the page that
+    reaches beyond the end is not looked at, nor is what follows it.
+    """
+    for run in range(starts.size):
+        at = starts[run]
+        while at < ends[run]:
+            layout[r.START], layout[r.USED] = 0, 0
+            records[:] = 0
+            body, _, _, _ = walk(source, at, grammar, layout, records)
+            size = records[SIZE]
+            if body < 0 or size < 0 or size > ends[run] - body:
+                break
+            if records[FLAGS] & PROTECTED and crc32(0, source, body, size) != records[CRC] & 0xFFFFFFFF:
+                return run
+            at = body + size
+        if whole[run] and at != ends[run]:
+            return run
+    return -1
 
 
 @kernel

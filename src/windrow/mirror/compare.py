@@ -67,7 +67,8 @@ def add_difference(added: Mapping[str, Any], split: SplitMetadata, described: De
     if not _is_same_statistics(added.get("stats"), split, described):
         return "statistics"
     stated = json.loads((added.get("tags") or {}).get(SPLIT_TAG, "{}"))
-    if (stated.get("split_id"), stated.get("etag")) != (split.split_id, split.etag):
+    outside = ("split_id", "etag", "digest")
+    if [stated.get(name) for name in outside] != [getattr(split, name) for name in outside]:
         return "split"
     return None
 

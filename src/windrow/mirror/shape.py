@@ -104,7 +104,7 @@ def _is_split(value: Any) -> bool:
     place = value.get("sidecar")
     has_place = isinstance(place, list) and len(place) == 3 and isinstance(place[0], str)
     is_placed = place is None or (has_place and _is(place[1], int) and _is(place[2], int))
-    return is_placed and isinstance(value.get("etag"), str | None)
+    return is_placed and all(isinstance(value.get(name), str | None) for name in ("etag", "digest"))
 
 
 def _origin_problems(origin: Any) -> Iterator[str]:

@@ -23,6 +23,7 @@ from windrow.model.ordering import steps_back
 from windrow.model.points import is_text
 from windrow.model.sort_schema import Direction, SortSchema
 from windrow.model.timeseries import TIMESERIES_ID, timeseries_ids
+from windrow.model.widening import widened
 from windrow.model.window import Window, window_duration
 
 __all__ = ["INVARIANTS", "Invariant", "require"]
@@ -258,17 +259,23 @@ def _output_is_sorted(*, table: pa.Table, schema: SortSchema) -> str | None:
     return _rows_are_sorted(table=table, schema=schema)
 
 
-@_rule("MC-4", "The output of a merge has every column of its inputs; a column has the same type in all of them.")
+@_rule(
+    "MC-4",
+    "The output of a merge has every column of its inputs, of a type that holds the values of all of them exactly.",
+)
 def _columns_are_united(*, schemas_in: Iterable[pa.Schema], schema_out: pa.Schema) -> str | None:
-    united: dict[str, str] = {}
+    united: dict[str, pa.DataType] = {}
     for field in (field for schema in schemas_in for field in schema):
-        kind = _family(field.type)
-        if united.setdefault(field.name, kind) != kind:
-            return f"column {field.name!r} is {united[field.name]} in one input and {kind} in another"
+        before = united.setdefault(field.name, field.type)
+        kind = widened(before, field.type)
+        if kind is None:
+            return f"column {field.name!r} is {_family(before)} in one input and {_family(field.type)} in another"
+        united[field.name] = kind
+    known = {name: _family(kind) for name, kind in united.items()}
     output = {field.name: _family(field.type) for field in schema_out}
-    for name in sorted(united.keys() | output.keys()):
-        if united.get(name) != output.get(name):
-            return f"column {name!r} is {united.get(name, 'absent')} in the inputs, {output.get(name, 'absent')} after"
+    for name in sorted(known.keys() | output.keys()):
+        if known.get(name) != output.get(name):
+            return f"column {name!r} is {known.get(name, 'absent')} in the inputs, {output.get(name, 'absent')} after"
     return None
 
 

@@ -26,7 +26,18 @@ from windrow.parquet.chunk import Encoding
 from windrow.parquet.codecs import Codec, decompressor, zstd_decompressor
 from windrow.parquet.page_grammar import DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE, PAGE, PAGE_GRAMMAR, PROTECTED, STORED
 
-__all__ = ["Chunks", "Coded", "CodedRows", "Fixed", "Unpacked", "scan_pages", "unpack", "unreadable", "verify_pages"]
+__all__ = [
+    "Chunks",
+    "Coded",
+    "CodedRows",
+    "Fixed",
+    "Unpacked",
+    "are_sound",
+    "scan_pages",
+    "unpack",
+    "unreadable",
+    "verify_pages",
+]
 
 Records = npt.NDArray[np.void]
 Longs = npt.NDArray[np.int64]
@@ -137,6 +148,20 @@ def verify_pages(source: memoryview, pages: Records, chunks: Chunks) -> None:
             f"{chunks.names[int(pages['chunk'][wrong])]}: a page is not what was written, its checksum differs; "
             "restore the file or take it out of the table"
         )
+
+
+def are_sound(data: bytes, starts: Longs, ends: Longs, whole: npt.NDArray[np.bool_]) -> bool:
+    """Whether runs of pages are what was written, as far as their headers state checksums.
+
+    Each begins with a header; one that is not `whole` may end within a page, which is not looked at.
+    """
+    from windrow.kernels import pages
+
+    layout = np.zeros(r.TABLE_SIZE, np.int64)
+    layout[r.WIDTH], layout[r.CAPACITY] = pages.HEADER_WIDTH, 1
+    records = np.zeros(pages.HEADER_WIDTH, np.int64)
+    source, grammar = np.frombuffer(data, np.uint8), PAGE_GRAMMAR.compiled
+    return pages.damaged_run(source, starts, ends, whole, grammar, layout, records) < 0
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,6 +37,7 @@ _TYPES = {*exp.DataType.NUMERIC_TYPES, *exp.DataType.TEXT_TYPES} | {
 }
 _TOO_FINE = re.compile(r":\d+\.\d{7}")
 """A time with more digits than a value of Python can have."""
+_MOMENTS = {exp.DataType.Type[name] for name in ("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPNTZ")}
 _STABLE = (
     *(exp.Boolean, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Cast, exp.Interval),
     *(exp.Var, exp.Identifier, exp.Placeholder, exp.CurrentTimestamp, exp.CurrentDate),
@@ -206,6 +207,9 @@ def _cut(part: exp.Expr, reading: Reading) -> _Cut | None:
             return _cut(part.this, reading)
         case exp.Cast() if part.to.this == exp.DataType.Type.DATE and isinstance(part.this, exp.Column):
             return _Cut(reading.column(part.this), timedelta(days=1))
+        case exp.Cast() if part.to.this in _MOMENTS and isinstance(part.this, exp.Column):
+            # Nanoseconds are cut down to the microsecond before them.
+            return _Cut(reading.column(part.this), timedelta(microseconds=1))
         case exp.TimestampTrunc() | exp.DateTrunc() if isinstance(part.this, exp.Column):
             unit = part.args["unit"].name.upper()
             return _Cut(reading.column(part.this), _UNITS[unit]) if unit in _UNITS else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import suppress
 from itertools import groupby
@@ -17,14 +17,16 @@ from types import TracebackType
 from typing import NamedTuple, Protocol, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from windrow.cache import Cache, CacheKey, CacheKind, LayeredCache, MemoryCache
-from windrow.errors import Closed, WindrowError
+from windrow.errors import Closed, Damaged, WindrowError
 from windrow.scan.context import ReadContext
 from windrow.scan.files import DataFile
 from windrow.scan.footers import FIRST_CONTACT
 from windrow.scan.near import NearFile, OpenFiles, announce
 from windrow.scan.needed import needed_bytes
+from windrow.scan.verifying import Runs
 from windrow.scan.virtual import VirtualFile
 from windrow.storage import ByteRange, LocalStore, coalesce
 from windrow.storage.ranges import check_identity
@@ -237,7 +239,11 @@ class _Remote:
 
     def __init__(self, virtual: VirtualFile, context: ReadContext) -> None:
         self._files = virtual.files
-        self._units = _units(virtual, _largest_request(context))
+        remote = frozenset(each.file for each in virtual.segments if not _is_near(virtual.files[each.file]))
+        needed = needed_bytes(virtual) if remote else np.empty((0, 3), np.int64)
+        self._units = _units(virtual, needed, remote, _largest_request(context))
+        # other writers' checksums are not ours to judge: their files stay readable whatever they state
+        self._runs = Runs(needed, frozenset(number for number in remote if not virtual.files[number].is_mutable))
         self.seen: set[int] = set()
         """Files that a request has shown to be the ones that are meant."""
         self.fetched: list[int] = []
@@ -258,12 +264,23 @@ class _Remote:
         key = CacheKey(file.uri, unit.start, unit.length, CacheKind.DATA_RANGE, file.cache_identity)
 
         def fetch(_: CacheKey) -> bytes:
-            data = file.read(unit.start, unit.length)
-            self.seen.add(unit.file)
-            self.fetched.append(unit.length)
+            # what changed on its way comes right at the second time
+            data = self._sound_bytes(unit, file) or self._sound_bytes(unit, file)
+            if data is None:
+                raise Damaged(
+                    f"{file.uri}: a page is not what was written, its checksum differs; "
+                    "restore the file or take it out of the table"
+                )
             return data
 
         return self._cache.get(key, fetch)
+
+    def _sound_bytes(self, unit: _Unit, file: DataFile) -> bytes | None:
+        """The bytes of a unit, from its store; None when a page in them is not what was written."""
+        data = file.read(unit.start, unit.length)
+        self.seen.add(unit.file)
+        self.fetched.append(unit.length)
+        return data if self._runs.are_sound(unit.file, unit.start, data) else None
 
     def use(self, place: int) -> bytes:
         """The bytes of a unit, for a reader; what is to come next is fetched meanwhile."""
@@ -372,11 +389,10 @@ def _largest_request(context: ReadContext) -> int:
     return min(_LARGEST_REQUEST, max(_LEAST_REQUEST, context.in_flight // _REQUESTS_IN_FLIGHT))
 
 
-def _units(virtual: VirtualFile, largest: int) -> list[_Unit]:
+def _units(virtual: VirtualFile, needed: NDArray[np.int64], remote: Collection[int], largest: int) -> list[_Unit]:
     """What is fetched of remote files, in the order of addresses."""
-    remote = {segment.file for segment in virtual.segments if not _is_near(virtual.files[segment.file])}
     ranges: dict[int, list[ByteRange]] = {}
-    for file, offset, length in needed_bytes(virtual).tolist() if remote else []:
+    for file, offset, length in needed.tolist():
         if file in remote:
             ranges.setdefault(file, []).append(ByteRange(offset, length))
     first: dict[_Unit, int] = {}
