@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from tests.upkeep.flips import FlippedLake, try_flips
 
 
