@@ -19,12 +19,13 @@ from windrow.metastore.database import Database
 from windrow.metastore.guards import check_id
 from windrow.metastore.records import MOST_ATTRIBUTES, CommitState, TableColumn, TableRecord, table_of
 from windrow.metastore.schema import attributes, columns, commits, tables
+from windrow.metastore.stored import stored
 from windrow.model.ids import check_name
 from windrow.model.names import check_against_table, twins_in
 from windrow.model.settings import TableSettings
 from windrow.model.widening import plain, widened
 
-__all__ = ["Catalog"]
+__all__ = ["Catalog", "column_of"]
 
 # Statements that everything begins with are put together once: to do that takes longer than to run them.
 _ALL = select(tables).where(tables.c.lake_key == bindparam("lake")).order_by(tables.c.name)
@@ -107,7 +108,7 @@ class Catalog:
             key = self.table_key(connection, table_id)
             epoch = self.held(connection, key).schema_epoch
             reserved = connection.execute(_COLUMNS, {"key": key, "epoch": epoch}).all()
-            known = {row.name: _column(row) for row in reserved}
+            known = {row.name: column_of(row) for row in reserved}
             unseen = {row.name for row in reserved if row.since_version is None}
             free = set() if not unseen or self._is_being_written(connection, key) else unseen
             for name in twins_in(free, schema.names):
@@ -139,7 +140,7 @@ class Catalog:
             rows = connection.execute(_COLUMNS, {"key": key, "epoch": epoch}).all()
             newest = math.inf if version is None else version
             shown = [row for row in rows if row.since_version is not None and row.since_version <= newest]
-            return tuple(_column(row) for row in shown)
+            return tuple(column_of(row) for row in shown)
 
     def publish_columns(self, connection: Connection, table: Row[Any], names: Collection[str], version: int) -> None:
         """Mark reserved columns as part of the table from a version on."""
@@ -240,8 +241,9 @@ def _widen(connection: Connection, key: int, epoch: int, column: TableColumn) ->
     connection.execute(update(columns).where(*place).values(_stored(column.type)))
 
 
-def _column(row: Row[Any]) -> TableColumn:
-    return TableColumn(row.name, _type_from_text(row.arrow), row.field_id)
+def column_of(row: Row[Any]) -> TableColumn:
+    """Return the column of a row of `schema.columns`."""
+    return TableColumn(row.name, stored("windrow_columns", row.name, "arrow", _type_from_text, row.arrow), row.field_id)
 
 
 def _stored(data_type: pa.DataType) -> dict[str, str]:

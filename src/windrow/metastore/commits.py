@@ -209,7 +209,7 @@ class Commits(Catalog):
         rows_added, rows_removed = (sum(split.row_count for split in group) for group in (add, removed))
         result = Published(row.commit_id, version, len(add), len(removed), rows_added, rows_removed)
         connection.execute(update(tables).where(tables.c.table_key == key).values(version=version))
-        _record_published(connection, result, now, {**json.loads(row.summary), **summary})
+        _record_published(connection, result, now, {**commit_of(row, table.table_id).summary, **summary})
         self._at_step("versioned")
         return result
 

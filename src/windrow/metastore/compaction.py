@@ -28,6 +28,7 @@ from windrow.metastore.records import (
 )
 from windrow.metastore.schema import quarantine, runs, splits
 from windrow.metastore.scopes import Scopes
+from windrow.metastore.stored import stored
 from windrow.model.scope import CompactionScope
 from windrow.model.window import Window
 
@@ -164,4 +165,12 @@ def _scope_key(row: Row[Any]) -> int:
 
 def _run(row: Row[Any]) -> RunRecord:
     values = {each.name: getattr(row, each.name) for each in fields(RunRecord)}
-    return RunRecord(**values | {"state": RunState(row.state), "problems": tuple(json.loads(row.problems))})
+    read = {
+        "state": stored("windrow_runs", row.run_id, "state", RunState, row.state),
+        "problems": stored("windrow_runs", row.run_id, "problems", _problems, row.problems),
+    }
+    return RunRecord(**values | read)
+
+
+def _problems(text: str) -> tuple[str, ...]:
+    return tuple(json.loads(text))

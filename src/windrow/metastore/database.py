@@ -13,7 +13,16 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, Table, create_engine, event, inspect, make_url, text
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DataError,
+    DBAPIError,
+    IntegrityError,
+    MultipleResultsFound,
+    NoResultFound,
+    OperationalError,
+    SQLAlchemyError,
+)
 from sqlalchemy.exc import TimeoutError as NoFreeConnection
 
 from windrow import forking
@@ -23,6 +32,7 @@ from windrow.errors import (
     Closed,
     ConfigError,
     Conflict,
+    Damaged,
     Incompatible,
     InvalidInput,
     MetastoreError,
@@ -31,6 +41,7 @@ from windrow.errors import (
 from windrow.metastore.dialect import COMPILED, DRIVER
 from windrow.metastore.filesystem import network_file_system
 from windrow.metastore.migrate import known_revisions, upgrade
+from windrow.metastore.stored import REBUILD
 
 __all__ = ["Clock", "Database", "plain_address"]
 
@@ -178,6 +189,11 @@ class Database:
         except IntegrityError as error:
             raise AlreadyExists(message) from error
 
+    def see_one_moment(self, connection: Connection) -> None:
+        """Let all that a new transaction reads be of one moment; on SQLite it always is."""
+        if not self.is_sqlite:
+            connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
+
     def one_at_a_time(self, connection: Connection) -> None:
         """Wait until no other transaction is past this point; on SQLite those that write are alone anyway."""
         if not self.is_sqlite:
@@ -209,6 +225,8 @@ class Database:
         try:
             yield
         except (OperationalError, NoFreeConnection) as error:
+            if _is_damage(error):
+                raise self._damaged(error) from error
             lasting = _is_lasting(error)
             way = (
                 "check the address, the user and what it may do"
@@ -218,14 +236,22 @@ class Database:
             raise MetastoreError(
                 f"the metastore {self.place} did not answer: {_first_line(error)}; {way}", retryable=not lasting
             ) from error
+        except (NoResultFound, MultipleResultsFound, UnicodeDecodeError) as error:
+            # SQLite's own message may quote what is no text any more.
+            raise self._damaged(error) from error
         except (DataError, OverflowError) as error:
             raise InvalidInput(f"the metastore {self.place} cannot hold a value: {_first_line(error)}") from error
         except UnicodeEncodeError as error:
             raise InvalidInput(
                 f"the text {error.object[:60]!r} is not Unicode; the metastore cannot hold it"
             ) from error
-        except DBAPIError as error:
+        except (DBAPIError, sqlite3.Error) as error:
+            if _is_damage(error):
+                raise self._damaged(error) from error
             raise MetastoreError(f"the metastore {self.place} refused: {_first_line(error)}") from error
+
+    def _damaged(self, error: Exception) -> Damaged:
+        return Damaged(f"the metastore {self.place} is damaged: {_first_line(error)}; {REBUILD}")
 
     def _make_ours(self, *, create: bool) -> None:
         try:
@@ -233,10 +259,12 @@ class Database:
                 found = _table_names(connection)
                 ours = _VERSION_TABLE in found and "windrow_identity" in found
                 revision = connection.execute(_REVISION).scalar_one_or_none() if ours else None
-        except SQLAlchemyError as error:
+        except (SQLAlchemyError, sqlite3.Error, UnicodeDecodeError) as error:
             raise self._unreachable(error) from error
         if ours:
             self._check_revision(revision)
+        elif any(name.startswith("windrow_") for name in found):
+            raise Damaged(f"the metastore {self.place} is damaged: it lacks tables of Windrow's; {REBUILD}")
         elif found:
             raise Incompatible(
                 f"the database {self.place} is not a Windrow metastore: it holds the tables "
@@ -256,6 +284,8 @@ class Database:
 
     def _check_revision(self, revision: str | None) -> None:
         known = known_revisions()
+        if revision is None or not re.fullmatch(r"\d{4}", str(revision)):
+            raise Damaged(f"the metastore {self.place} is damaged: its schema is {revision!r}; {REBUILD}")
         if revision not in known:
             raise Incompatible(
                 f"the metastore {self.place} was written by a newer Windrow (its schema is {revision}, this version "
@@ -277,9 +307,14 @@ class Database:
                 retryable=error.retryable,
             ) from error
 
-    def _unreachable(self, error: SQLAlchemyError) -> MetastoreError | Incompatible:
+    def _unreachable(self, error: Exception) -> MetastoreError | Incompatible | Damaged:
         if "not a database" in str(error):
-            return Incompatible(f"{self.place} is not an SQLite database; give another path")
+            return Incompatible(
+                f"{self.place} is not an SQLite database; give another path. If it was a metastore, it is damaged: "
+                f"{REBUILD}"
+            )
+        if _is_damage(error):
+            return self._damaged(error)
         return MetastoreError(
             f"the metastore {self.place} cannot be reached: {_first_line(error)}; check the address, that the server "
             "runs and that you may connect",
@@ -403,6 +438,21 @@ def _is_lasting(error: Exception) -> bool:
     code = getattr(cause, "sqlite_errorcode", None)
     # The lower byte is the kind of an error, the rest its details.
     return code & 0xFF in _LASTING_CODES if code is not None else bool(_LASTING_WORDS.search(str(cause)))
+
+
+def _is_damage(error: Exception) -> bool:
+    """Whether SQLite found its file damaged, rather than locked, full or out of reach."""
+    cause = getattr(error, "orig", None) or error
+    if isinstance(cause, UnicodeDecodeError):
+        return True
+    if not isinstance(cause, sqlite3.Error):
+        return False
+    code = getattr(cause, "sqlite_errorcode", None)
+    is_broken = code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+    # The schema is Windrow's own: a name that is missing was damaged.
+    return is_broken or any(
+        sign in str(cause) for sign in ("no such ", "malformed", "decode to UTF-8", "not a database")
+    )
 
 
 def _first_line(error: Exception) -> str:

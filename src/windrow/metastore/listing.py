@@ -39,6 +39,7 @@ from windrow.metastore.records import (
 )
 from windrow.metastore.schema import commits, pins, scopes, splits, tables
 from windrow.metastore.scopes import Scopes, keys_of_scope
+from windrow.metastore.stored import stored
 from windrow.model.split import SplitMetadata
 from windrow.model.window import VALID_MINUTES
 from windrow.pruning.zones import may_match
@@ -135,7 +136,7 @@ class Listing(Catalog):
             yield Changes(
                 version=row.version,
                 commit_id=row.commit_id,
-                kind=CommitKind(row.kind),
+                kind=stored("windrow_commits", row.commit_id, "kind", CommitKind, row.kind),
                 published_at=row.published_at,
                 added=self._changed(table_id, key, splits.c.added_version, row.version, row.added),
                 removed=self._changed(table_id, key, splits.c.removed_version, row.version, row.removed),

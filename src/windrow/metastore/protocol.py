@@ -196,5 +196,11 @@ class Metastore(Protocol):
     def place_sidecars(self, table_id: str, places: Mapping[str, SidecarLocation]) -> None:
         """Say where sidecars are that were made again."""
 
+    def integrity(self) -> list[str]:
+        """Return what is wrong with the database as such."""
+
+    def problems(self, table_id: str) -> list[str]:
+        """Return where rows of a table contradict each other."""
+
     def close(self) -> None:
         """Give all connections back."""

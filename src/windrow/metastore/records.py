@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from windrow.metastore.stored import UNREADABLE, damaged, stored
 from windrow.model.predicate import Predicate
 from windrow.model.scope import CompactionScope
 from windrow.model.settings import TableSettings
@@ -352,6 +353,13 @@ def split_row(split: SplitMetadata, table_key: int, scope_key: int, version: int
 
 def split_of(row: Sequence[Any], scope: CompactionScope) -> SplitMetadata:
     """Return the split of a row of `schema.splits`, given in the order of its columns."""
+    try:
+        return _split(row, scope)
+    except UNREADABLE as error:
+        raise damaged("windrow_splits", row[0], "window", error) from error
+
+
+def _split(row: Sequence[Any], scope: CompactionScope) -> SplitMetadata:
     split_id, _, _, kind, start, _, _, key, size_bytes, etag, sidecar, offset, length, *rest = row
     row_count, generation, created_at, time_min, time_max, commit_id, zones, replaces, _, digest = rest
     return SplitMetadata(
@@ -366,12 +374,16 @@ def split_of(row: Sequence[Any], scope: CompactionScope) -> SplitMetadata:
         etag=etag,
         time_min=time_min,
         time_max=time_max,
-        zones=StoredZones(zones),
+        zones=StoredZones(zones, owner=split_id),
         sidecar=None if sidecar is None else SidecarLocation(sidecar, offset, length),
         generation=generation,
-        replaces=() if replaces is None else tuple(json.loads(replaces)),
+        replaces=() if replaces is None else stored("windrow_splits", split_id, "replaces", _texts, replaces),
         digest=digest,
     )
+
+
+def _texts(text: str) -> tuple[str, ...]:
+    return tuple(map(str, json.loads(text)))
 
 
 @lru_cache(maxsize=1024)
@@ -392,7 +404,7 @@ def table_of(row: Any) -> TableRecord:
     return TableRecord(
         table_id=row.table_id,
         name=row.name,
-        settings=_settings(row.settings),
+        settings=stored("windrow_tables", row.name, "settings", _settings, row.settings),
         created_at=row.created_at,
         version=row.version,
         oldest_version=row.oldest_version,
@@ -405,8 +417,8 @@ def commit_of(row: Any, table_id: str) -> CommitRecord:
     return CommitRecord(
         commit_id=row.commit_id,
         table_id=table_id,
-        kind=CommitKind(row.kind),
-        state=CommitState(row.state),
+        kind=stored("windrow_commits", row.commit_id, "kind", CommitKind, row.kind),
+        state=stored("windrow_commits", row.commit_id, "state", CommitState, row.state),
         attempt=row.attempt,
         opened_at=row.opened_at,
         lease_expires_at=row.lease_expires_at,
@@ -416,5 +428,9 @@ def commit_of(row: Any, table_id: str) -> CommitRecord:
         removed=row.removed,
         rows_added=row.rows_added,
         rows_removed=row.rows_removed,
-        summary=json.loads(row.summary),
+        summary=stored("windrow_commits", row.commit_id, "summary", _object, row.summary),
     )
+
+
+def _object(text: str) -> dict[str, Any]:
+    return dict(json.loads(text))

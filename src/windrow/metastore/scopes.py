@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, insert, select
 
 from windrow.metastore.schema import scopes
+from windrow.metastore.stored import damaged
 from windrow.model.scope import CompactionScope
 
 __all__ = ["ScopeKeys", "Scopes", "keys_of_scope"]
@@ -41,7 +42,9 @@ class Scopes:
         """Return the scope of a key that a split names."""
         scope = self._known.get(key)
         if scope is None:
-            row = connection.execute(select(scopes).where(scopes.c.scope_key == key)).one()
+            row = connection.execute(select(scopes).where(scopes.c.scope_key == key)).one_or_none()
+            if row is None:
+                raise damaged("windrow_splits", key, "scope_key", "there is no such scope")
             scope = self._known[key] = CompactionScope(
                 index_uid=table_id,
                 source_id=row.source_id,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
+from windrow.metastore.auditing import Auditing
 from windrow.metastore.collecting import Collecting
 from windrow.metastore.compaction import CompactionRecords
 from windrow.metastore.database import Clock, Database
@@ -19,7 +20,7 @@ from windrow.metastore.scopes import Scopes
 __all__ = ["SqlMetastore"]
 
 
-class SqlMetastore(Restoring, Collecting, Pins, Heat, CompactionRecords, Lakes):
+class SqlMetastore(Restoring, Auditing, Collecting, Pins, Heat, CompactionRecords, Lakes):
     """Versions, splits, commits, pins, checkpoints and runs of compaction in a SQL database.
 
     `url` is `sqlite:///path` or `postgresql://...`. An empty database is set up unless `create` is False. `clock`

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, overload
 
+from windrow.errors import Damaged
+
 __all__ = ["ColumnZone", "SortColumnValue", "StoredZones", "ValueKind"]
 
 
@@ -99,10 +101,11 @@ class StoredZones(Sequence[ColumnZone]):
     It equals the tuple of its zones, and hashes like it.
     """
 
-    __slots__ = ("_text", "_zones")
+    __slots__ = ("_owner", "_text", "_zones")
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, owner: str = "") -> None:
         self._text = text
+        self._owner = owner
         self._zones: list[Any] | None = None
 
     @staticmethod
@@ -123,8 +126,11 @@ class StoredZones(Sequence[ColumnZone]):
         if isinstance(place, slice):
             return tuple(self)[place]
         zones = self._read()
-        if isinstance(zones[place], list):
-            zones[place] = ColumnZone.from_json(zones[place])
+        if not isinstance(zones[place], ColumnZone):
+            try:
+                zones[place] = ColumnZone.from_json(zones[place])
+            except (ValueError, TypeError, AttributeError) as error:
+                raise self._damaged(error) from error
         zone: ColumnZone = zones[place]
         return zone
 
@@ -139,8 +145,17 @@ class StoredZones(Sequence[ColumnZone]):
 
     def _read(self) -> list[Any]:
         if self._zones is None:
-            self._zones = json.loads(self._text)
+            try:
+                self._zones = list(json.loads(self._text))
+            except (ValueError, TypeError, RecursionError) as error:
+                raise self._damaged(error) from error
         return self._zones
+
+    def _damaged(self, error: Exception) -> Damaged:
+        return Damaged(
+            f"the metastore is damaged: windrow_splits, row {self._owner!r}, column zones: {error}; run windrow check "
+            "TABLE, which says what is wrong and how to make the metastore again"
+        )
 
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from windrow.context import Context
-from windrow.errors import Damaged, Incompatible, MetastoreError, NotFound
+from windrow.errors import Damaged, Incompatible, InvalidInput, MetastoreError, NotFound
 from windrow.metastore import Pin, TableRecord
+from windrow.metastore.stored import REBUILD
 from windrow.mirror.audit import Fault, audit, repair_mirror
 from windrow.mirror.follow import Mirror
 from windrow.model.names import name_problems
@@ -91,8 +92,11 @@ class _Work:
         store = open_store(self.lake_url, options=self.store_options)
         for each in splits:
             split = SplitMetadata.from_dict(each)
-            for finding in check_split(store, split, self.settings, data=self.data, options=self.store_options):
-                yield json.dumps(finding.to_dict())
+            try:
+                found = check_split(store, split, self.settings, data=self.data, options=self.store_options)
+            except (Damaged, InvalidInput) as error:
+                found = [Finding("metastore", str(split.key), str(error))]
+            yield from (json.dumps(finding.to_dict()) for finding in found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +111,22 @@ class CheckTable:
     def run(self, *, data: bool = False, repair: bool = False, spark: SparkSession | None = None) -> CheckResult:
         """Check the newest version; with `repair`, put right what can be, and say what is left."""
         table = self.context.metastore.table(self.name)
+        by = "data" if data else "metadata"
+        broken = self._database(self.context.metastore.integrity())
+        found = broken or self._database(self.context.metastore.problems(table.table_id))
+        counts = (0, 0, 0, 0)
+        if broken or (found and not 0 <= table.oldest_version <= table.version):
+            return CheckResult(self.name, table.version, by, *counts, tuple(found))
         with self._held(table, table.version) as at:
-            found, counts = self._splits(table, at, data=data, spark=spark)
-            found += self._names(table)
-            found += self._mirror(table, data=data)
+            try:
+                of_splits, counts = self._splits(table, at, data=data, spark=spark)
+                found += of_splits
+                found += self._names(table)
+                found += self._mirror(table, data=data)
+            except (Damaged, InvalidInput) as error:
+                found += self._database([str(error)])
         left = self._repair(table, found, data=data) if repair else found
         repaired = tuple(each for each in found if each not in left)
-        by = "data" if data else "metadata"
         return CheckResult(self.name, table.version, by, *counts, tuple(left), repaired)
 
     def _splits(
@@ -135,6 +148,11 @@ class CheckTable:
             self.on_splits(*done)
         return findings, (splits, rows, size, unprotected)
 
+    def _database(self, problems: Sequence[str]) -> list[Finding]:
+        """What the metastore finds wrong with itself cannot be put right: the Delta log may be the better copy."""
+        hinted = (each if REBUILD in each else f"{each}; {REBUILD}" for each in problems)
+        return [Finding("database", "metastore", problem) for problem in hinted]
+
     def _names(self, table: TableRecord) -> list[Finding]:
         """Columns of older tables may differ by case alone, which engines take for one."""
         names = [column.name for column in self.context.metastore.columns(table.table_id, table.version)]
@@ -144,6 +162,8 @@ class CheckTable:
         """Every entry of the mirror shows what its version shows."""
         if not table.settings.mirror or not table.version:
             return []
+        # Garbage collection may have raised the oldest version since the check began.
+        table = replace(table, oldest_version=self.context.metastore.table(self.name).oldest_version)
         with self._held(table, table.oldest_version):
             faults = audit(self._follower, table, data=data)
         return [_finding(fault) for fault in faults]
@@ -176,10 +196,11 @@ class CheckTable:
     def _repair(self, table: TableRecord, findings: Sequence[Finding], *, data: bool) -> list[Finding]:
         """Put right what can be, look again, and return what is still wrong.
 
-        The mirror is left alone while the database is in doubt: it may be the better copy.
+        Nothing is written while the database is in doubt: the mirror may be the better copy.
         """
-        is_sure = not any(each.kind == "database" for each in findings)
-        behind = is_sure and any(each.kind == "mirror" and each.repairable for each in findings)
+        if any(each.kind == "database" for each in findings):
+            return list(findings)
+        behind = any(each.kind == "mirror" and each.repairable for each in findings)
         if behind:
             repair_mirror(self._follower, table)
         made = self._make_sidecars(table, {each.place for each in findings if each.kind == "sidecar"})

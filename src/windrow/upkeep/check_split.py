@@ -47,6 +47,12 @@ _SAID = (
     "time_min",
     "time_max",
     "generation",
+    "window_duration",
+    "replaces",
+    "schema_column_min_values",
+    "schema_column_max_values",
+    "schema_column_regexes",
+    "schema_column_null_counts",
 )
 """What a file says of itself that must be what the metastore says."""
 
