@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 from deltalake import DeltaTable
@@ -15,13 +16,27 @@ from windrow.testing.worlds import compact, points, rows_of, visible
 COUNT = 5
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A lake of five versions that is closed."""
+    folder = tmp_path_factory.mktemp("made")
+    with windrow.connect(folder) as lake:
+        table = lake.create_table("events", sort="host|timestamp/V2", window="15m")
+        for number in range(COUNT):
+            table.ingest(points(*range(number * 5, number * 5 + 5), host="abcde"[number]))
+    return folder
+
+
 @pytest.fixture
-def table(lake, monkeypatch):
-    monkeypatch.setattr(follow, "CHECKPOINT_EVERY", 1000)
-    table = lake.create_table("events", sort="host|timestamp/V2", window="15m")
-    for number in range(COUNT):
-        table.ingest(points(*range(number * 5, number * 5 + 5), host="abcde"[number]))
-    return table
+def lake(made, tmp_path):
+    shutil.copytree(made, tmp_path / "lake")
+    with windrow.connect(tmp_path / "lake") as opened:
+        yield opened
+
+
+@pytest.fixture
+def table(lake):
+    return lake.table("events")
 
 
 def key(number):
@@ -187,6 +202,11 @@ def test_an_entry_of_an_absurd_number_is_reported(lake, table):
 
 
 class TestCheckpoints:
+    @pytest.fixture
+    def lake(self, tmp_path):
+        with windrow.connect(tmp_path / "lake") as opened:
+            yield opened
+
     @pytest.fixture
     def table(self, lake, monkeypatch):
         monkeypatch.setattr(follow, "CHECKPOINT_EVERY", 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from contextlib import closing, suppress
 
@@ -13,14 +14,22 @@ from windrow.errors import Damaged, Incompatible, WindrowError
 from windrow.testing.worlds import compact, points, visible
 
 
-@pytest.fixture
-def path(tmp_path):
-    """A lake that is closed, with its database."""
-    with windrow.connect(tmp_path) as lake:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A lake that is closed."""
+    folder = tmp_path_factory.mktemp("made")
+    with windrow.connect(folder) as lake:
         table = lake.create_table("events", sort="host|timestamp/V2", window="15m")
         for number in range(4):
             table.ingest(points(number, host="abcd"[number]))
         compact(table, visible(table)[:2])
+    return folder
+
+
+@pytest.fixture
+def path(made, tmp_path):
+    """The database of a copy of it."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True, copy_function=shutil.copy2)
     return tmp_path / "windrow.db"
 
 

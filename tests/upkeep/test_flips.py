@@ -16,8 +16,8 @@ def flipped(folder, monkeypatch):
 @pytest.mark.parametrize(
     ("pattern", "count"),
     [
-        ("events/_delta_log/*.json", 10),
-        ("events/_delta_log/*checkpoint*", 8),
+        ("events/_delta_log/*.json", 6),
+        ("events/_delta_log/*checkpoint*", 4),
         pytest.param("events/_delta_log/*.json", 2000, marks=pytest.mark.long),
         pytest.param("events/_delta_log/*checkpoint*", 2000, marks=pytest.mark.long),
     ],
@@ -26,3 +26,9 @@ def test_a_flipped_byte_of_the_delta_log_is_found_and_put_right(flipped, pattern
     outcomes = try_flips(flipped, pattern, 1, count)
     assert outcomes["reported"] == 0
     assert outcomes["repaired"] > 0
+
+
+@pytest.mark.parametrize("count", [10, pytest.param(4000, marks=pytest.mark.long)])
+def test_a_flipped_byte_of_the_database_is_found_where_it_changes_an_answer(flipped, count):
+    outcomes = try_flips(flipped, "windrow.db", 3, count)
+    assert outcomes["reported"] > 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 from windrow.errors import LeaseExpired, SnapshotExpired
@@ -56,6 +57,18 @@ class CollectingCases:
     ) -> None:
         an_hour_each(metastore, settable_clock)
         assert drop(metastore, grace) == metastore.table("metrics").oldest_version == kept
+
+    def test_what_was_published_and_collected_holds_together(
+        self, metastore: Metastore, settable_clock: FakeClock
+    ) -> None:
+        an_hour_each(metastore, settable_clock)
+        metastore.reserve_columns(TABLE, pa.schema([("host", pa.string()), ("later", pa.int64())]))
+        begin(metastore, "c4")
+        metastore.publish("c4", add=[a_split("s4", "c4", 900)], columns=["host"])
+        for grace in (10**6, 2 * HOUR, 0):
+            drop(metastore, grace)
+            metastore.forget(TABLE, claimed(metastore, 1))
+            assert (metastore.integrity(), metastore.problems(TABLE)) == ([], [])
 
     def test_a_pin_keeps_its_version_until_it_runs_out(self, metastore: Metastore, settable_clock: FakeClock) -> None:
         an_hour_each(metastore, settable_clock)
