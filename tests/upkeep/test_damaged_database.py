@@ -57,12 +57,12 @@ def test_a_truncated_database_is_damaged(path, left):
     path.write_bytes(content[: int(len(content) * left)])
     found = problems(path, repair=True)
     assert found
-    assert all("windrow check TABLE --repair" in problem for problem in found)
+    assert all("windrow check --repair" in problem for problem in found)
 
 
 def test_a_file_that_is_no_database_any_more_names_the_way_back(path):
     path.write_bytes(b"\0" * 4096 + path.read_bytes()[4096:])
-    with pytest.raises(WindrowError, match="windrow check TABLE --repair"):
+    with pytest.raises(WindrowError, match="windrow check --repair"):
         checked(path)
 
 
@@ -71,7 +71,7 @@ def test_a_damaged_database_can_be_moved_away_and_made_again(path):
     with pytest.raises(WindrowError):
         checked(path)
     path.rename(path.with_suffix(".damaged"))
-    with windrow.connect(path.parent) as lake:
+    with windrow.connect(path.parent, accept="repair") as lake:
         assert lake.rebuild_table("events").rows == 4
         assert lake.table("events").upkeep.check(data=True).sound
         assert len(lake.sql("select * from events")) == 4
@@ -167,4 +167,4 @@ def test_an_index_that_lacks_a_row_is_found(path):
         root = database.execute("select max(rootpage) from sqlite_master").fetchone()[0]
         values = ("index", "windrow_splits_by_window", "windrow_splits", root, sql)
         database.execute("insert into sqlite_master values (?, ?, ?, ?, ?)", values)
-    assert "windrow check TABLE --repair" in problems(path)[0]
+    assert "windrow check --repair" in problems(path)[0]

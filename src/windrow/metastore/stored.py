@@ -14,8 +14,8 @@ __all__ = ["REBUILD", "UNREADABLE", "damaged", "stored"]
 T = TypeVar("T")
 
 REBUILD = (
-    "restore a backup of the metastore, or move it away and run windrow check TABLE --repair for each table, which "
-    "makes it again from the Delta log and the files"
+    "restore a backup of the metastore, or move it away and run windrow check --repair, which "
+    "makes every table again from its Delta log and its files"
 )
 
 UNREADABLE = (

@@ -41,10 +41,7 @@ _log = logging.getLogger(__name__)
 _PAGE = 200
 _HOLD = 3600.0
 _OWNER = "windrow check"
-_IN_DOUBT = (
-    "the Delta log is intact, so the metastore may be damaged or old: restore a backup of it, or move it away and run "
-    "check --repair, which makes it again from the log"
-)
+_IN_DOUBT = f"the Delta log is intact, so the metastore may be damaged or old: {REBUILD}"
 _NOT_CHECKED = (
     "whether rows were lost before they were ingested",
     "series ids (DM-4): the tags that a table had when a split was written are not kept",
