@@ -140,6 +140,15 @@ class TestUnits:
         fine.register(tmp_path / "one.parquet")
         assert type_of(fine) == "timestamp[ns, tz=UTC]"
 
+    def test_a_file_of_spark_with_times_of_96_bits_is_registered_as_microseconds(self, lake, metrics, tmp_path):
+        rows = points(nanoseconds(START, zone=None))
+        pq.write_table(rows, tmp_path / "one.parquet", use_deprecated_int96_timestamps=True)
+        metrics.register(tmp_path / "one.parquet")
+        assert type_of(metrics) == "timestamp[us]"
+        found = lake.sql("select epoch_ns(timestamp) as t from metrics where timestamp < now()").to_dict()
+        assert found == [{"t": START}]
+        assert metrics.scan().to_arrow()["timestamp"].cast(pa.int64()).to_pylist() == [START // 1000]
+
 
 OUTSIDE = "lie out of the years 1677 to 2262"
 

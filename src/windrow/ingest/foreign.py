@@ -64,7 +64,8 @@ def look_at(url: str, settings: TableSettings, options: Mapping[str, str]) -> Fo
         tail, info = store.get_suffix(key, needed)
     read_footer(tail, name=name)  # refuses what a sidecar cannot describe, such as encrypted columns
     try:
-        with pq.ParquetFile(pa.BufferReader(tail)) as parquet:
+        # Times of 96 bits, as Spark writes them, are microseconds to DuckDB.
+        with pq.ParquetFile(pa.BufferReader(tail), coerce_int96_timestamp_unit="us") as parquet:
             metadata, schema = parquet.metadata, parquet.schema_arrow.remove_metadata()
             times = _time_bounds(metadata, schema, settings)
             nulls = _null_counts(metadata, required_columns(settings.signal))
