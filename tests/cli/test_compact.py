@@ -65,6 +65,24 @@ def test_one_window_alone(call, many):
     assert call("compact", many, "--window", "2023-11-14T22:30", "--json").json["done"] == 1
 
 
+def test_how_merges_are_compared_is_an_option_and_a_setting(call, many, monkeypatch):
+    from windrow.compaction import task
+    from windrow.merging.splits import merge_splits
+
+    compared = []
+
+    def merge(store, splits, settings, *more, verify, **others):
+        compared.append(verify or settings.verify)
+        return merge_splits(store, splits, settings, *more, verify=verify, **others)
+
+    monkeypatch.setattr(task, "merge_splits", merge)
+    assert call("compact", many, "--window", "2023-11-14T22:13:20Z", "--verify", "sample").code == 0
+    assert compared == ["sample"]
+    assert call("set", many, "verify=sample").code == 0
+    assert call("compact", many, "--verify", "full").code == 0
+    assert compared == ["sample", "full"]
+
+
 def test_nothing_to_do(call, metrics):
     assert call("compact", metrics, "--window", "overflow", "--dry-run").out.startswith("nothing to merge in metrics")
 
@@ -102,6 +120,7 @@ def test_failures_are_told_and_end_with_a_code_of_their_own(call, many, here):
         (("metrics", "--why"), 2, "add --dry-run"),
         (("metrics", "--dry-run", "--watch"), 2, "leave --watch"),
         (("metrics", "--threads", "0"), 2, "--threads"),
+        (("metrics", "--verify", "half"), 2, "--verify"),
     ],
 )
 def test_bad_input_is_refused(call, metrics, arguments, code, message):

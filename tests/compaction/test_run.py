@@ -16,7 +16,7 @@ from windrow.compaction.noun import Bounds
 from windrow.compaction.planner import Planner
 from windrow.compaction.result import Outcome
 from windrow.compaction.task import Job
-from windrow.errors import MetastoreError
+from windrow.errors import InvalidInput, MetastoreError
 from windrow.metastore import CommitKind, CommitState, RunState, SqlMetastore
 from windrow.model.split import sidecar_key
 from windrow.model.window import Window
@@ -384,6 +384,10 @@ class TestCancelling:
         assert "cancelled" in result.problems[0].why
         assert rows_of(lake) == before
         assert quick(table).run().done == 5 - result.done
+
+    def test_a_comparison_that_does_not_exist_is_refused(self, lake):
+        with pytest.raises(InvalidInput, match="verify: 'half' is none of full, sample"):
+            lake.table("metrics").compact.run(verify="half")
 
     def test_an_interrupt_aborts_what_is_open(self, lake):
         table = lake.table("metrics")

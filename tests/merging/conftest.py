@@ -19,11 +19,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from windrow.merging.hashing import sum_of_rows
 from windrow.merging.inputs import open_inputs
 from windrow.merging.merge import Merge, MergeOptions
 from windrow.merging.output import DEFAULT_LAYOUT
+from windrow.model.invariants import require
 from windrow.model.ordering import sort_indices
 from windrow.model.sort_schema import SortSchema
+from windrow.model.widening import plain
 from windrow.storage import open_store
 
 NESTED = ("map", "list", "struct", "null")
@@ -309,3 +312,27 @@ def _read_all():
 @pytest.fixture(name="parquet", scope="session")
 def _parquet():
     return parquet
+
+
+def compare_rows(outputs: list[bytes], inputs: list[bytes], schema: SortSchema, columns: pa.Schema) -> None:
+    """The plain comparison of all rows: sums of hashes of rows, both sides read by pyarrow, and the order of rows."""
+    before = sum(_sum_of(pq.read_table(io.BytesIO(data)), columns) for data in inputs)
+    after, rows = 0, []
+    for data in outputs:
+        rows.append(pq.read_table(io.BytesIO(data)))
+        after += _sum_of(rows[-1], columns)
+    if rows:
+        require("MC-3", table=pa.concat_tables(rows), schema=schema)
+    require("MC-2", content_hash_in=before % 2**128, content_hash_out=after % 2**128)
+
+
+def _sum_of(table: pa.Table, columns: pa.Schema) -> int:
+    for place, name in enumerate(table.column_names):
+        if plain(table.schema.types[place]) != columns.field(name).type:
+            table = table.set_column(place, name, table.column(place).cast(columns.field(name).type))
+    return sum_of_rows(table, columns.names)
+
+
+@pytest.fixture(name="compare_rows", scope="session")
+def _compare_rows():
+    return compare_rows

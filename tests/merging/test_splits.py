@@ -245,6 +245,25 @@ def test_an_output_that_differs_from_its_inputs_is_never_stored(store, monkeypat
     assert keys(store) == before
 
 
+def test_every_value_is_compared_unless_a_sample_is_wanted(store, monkeypatch):
+    inputs = written(store)
+    finish = merging.Output.finish
+
+    def touched(output, key_value):
+        table = pq.read_table(pa.BufferReader(bytes(finish(output, key_value))))
+        values = table["value"].to_pylist()
+        values[5000] += 1.0
+        sink = pa.BufferOutputStream()
+        pq.write_table(table.set_column(4, "value", pa.array(values)), sink)
+        return memoryview(sink.getvalue())
+
+    monkeypatch.setattr(merging.Output, "finish", touched)
+    with pytest.raises(InvariantViolation, match="MC-2.*column 'value'"):
+        merge_splits(store, inputs, SETTINGS, name)
+    assert merge_splits(store, inputs, SETTINGS, name, verify="sample")
+    assert merge_splits(store, inputs, SETTINGS.changed(verify="sample"), name)
+
+
 def test_bookkeeping_columns_are_not_compared(store, monkeypatch):
     inputs = written(store)
     finish = merging.Output.finish

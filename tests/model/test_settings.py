@@ -19,7 +19,7 @@ SORT = "metric_name|host|timestamp&region/V2"
 def test_only_the_sort_schema_is_needed():
     made = TableSettings.of(sort=SORT)
     assert (made.window, made.compaction_start_time, made.late_data_acceptance_window) == (900, 0, 3600)
-    assert (made.retention, made.tags, made.partition_by) == (None, None, ())
+    assert (made.retention, made.tags, made.partition_by, made.verify) == (None, None, (), "full")
 
 
 def test_people_write_durations_sizes_and_lists():
@@ -71,6 +71,8 @@ def test_json_gives_the_same_settings_back(window, retention, tags, start):
         ({"sort": SORT, "tags": "host"}, "tags.*list of different column names"),
         ({"sort": SORT, "tags": ["a", "a"]}, "tags.*list of different column names"),
         ({"sort": SORT, "partition_by": [1]}, "partition_by.*list of different column names"),
+        ({"sort": SORT, "verify": "half"}, "verify: 'half' is none of full, sample"),
+        ({"sort": SORT, "verify": ["full"]}, "verify.*none of full, sample"),
         ({"sort": SORT, "policy": "fast"}, "policy.*expected a mapping"),
         ({"sort": SORT, "policy": {"name": "fast"}}, "none of stable-log, constant-write-amplification"),
         ({"sort": SORT, "policy": {"merge_facto": 3}}, "did you mean policy.merge_factor"),

@@ -55,6 +55,11 @@ _LINES = 20
 @click.option(
     "--runner", type=click.Choice(["auto", "local", "spark"]), default="auto", show_default=True, help="Who works."
 )
+@click.option(
+    "--verify",
+    type=click.Choice(["full", "sample"]),
+    help="Compare every value of each merge with its inputs, or a sample; the table's setting unless given.",
+)
 @click.option("--pardon", is_flag=True, help="First let splits in quarantine be merged again.")
 @pass_invocation
 def compact(
@@ -156,7 +161,11 @@ def _bounds(how: dict[str, Any]) -> dict[str, Any]:
     from windrow.model.units import parse_bytes
 
     memory = how["memory"]
-    return {"threads": how["threads"], "memory": None if memory is None else parse_bytes(memory, "--memory")}
+    return {
+        "threads": how["threads"],
+        "memory": None if memory is None else parse_bytes(memory, "--memory"),
+        "verify": how["verify"],
+    }
 
 
 def _plain(result: CompactionResult) -> dict[str, Any]:

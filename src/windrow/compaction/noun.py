@@ -18,6 +18,7 @@ from windrow.compaction.windows import wanted_windows
 from windrow.context import Context
 from windrow.errors import WindrowError
 from windrow.metastore import Quarantined, TableRecord
+from windrow.model.settings import Verify, verification
 from windrow.model.units import parse_bytes
 from windrow.runners.memory import Shares, check_threads, default_budget, shares
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     from windrow.compaction.run import Compaction
     from windrow.compaction.tune import TuneResult
-    from windrow.merging.verify import Verify
 
 __all__ = ["Bounds", "Compact"]
 
@@ -94,7 +94,7 @@ class Compact:
         spark: SparkSession | None = None,
         threads: int | None = None,
         memory: str | int | None = None,
-        verify: Verify = "sample",
+        verify: Verify | None = None,
         on_merge: Progress | None = None,
         cancelled: threading.Event | None = None,
     ) -> CompactionResult:
@@ -107,7 +107,10 @@ class Compact:
         `memory`, such as "512MiB", is what all merges together take beyond a constant (docs/memory.md): where it is
         small, fewer than `threads` run at once. On Spark it is for each task. By default it is 512 MiB for each thread,
         or half of the machine's memory if that is less.
+        `verify` is how much of each merge is compared, "full" or "sample"; by default what the table's settings say.
         """
+        if verify is not None:
+            verification(verify)
         bounds = Bounds.of(memory, threads)
         record = self._record()
         run = self._run(record, spark, bounds, verify, cancelled or threading.Event())
@@ -121,15 +124,15 @@ class Compact:
         spark: SparkSession | None = None,
         threads: int | None = None,
         memory: str | int | None = None,
+        verify: Verify | None = None,
         on_merge: Progress | None = None,
         cancelled: threading.Event | None = None,
     ) -> Iterator[CompactionResult]:
         """Keep the table compacted: look every so many seconds, and yield the result of each run that found work."""
         Bounds.of(memory, threads)
         stop = cancelled or threading.Event()
-        return self._watch(
-            every, window, stop, {"spark": spark, "threads": threads, "memory": memory, "on_merge": on_merge}
-        )
+        how = {"spark": spark, "threads": threads, "memory": memory, "verify": verify, "on_merge": on_merge}
+        return self._watch(every, window, stop, how)
 
     def _watch(
         self, every: float, window: str | None, stop: threading.Event, how: dict[str, Any]
@@ -178,7 +181,7 @@ class Compact:
         record: TableRecord,
         spark: SparkSession | None,
         bounds: Bounds,
-        verify: Verify,
+        verify: Verify | None,
         cancelled: threading.Event,
     ) -> Compaction:
         from windrow.compaction.execution import in_process, on_spark

@@ -12,8 +12,7 @@ from windrow.compaction.report import MergeReport
 from windrow.errors import InvariantViolation, StorageError, WindrowError
 from windrow.merging.merge import MergeOptions
 from windrow.merging.splits import merge_splits
-from windrow.merging.verify import Verify
-from windrow.model.settings import TableSettings
+from windrow.model.settings import TableSettings, Verify
 from windrow.model.split import SplitMetadata
 from windrow.splits.writer import SplitName
 from windrow.storage import Store, open_store
@@ -42,7 +41,7 @@ class MergeTask:
     store_options: Mapping[str, str] = field(default_factory=dict)
     memory_budget: int = 512 * 2**20
     """Bytes that one merge takes."""
-    verify: Verify = "sample"
+    verify: Verify | None = None
 
     def report(self, jobs: Sequence[Job], task_attempt: int) -> Iterator[str]:
         """Do the merges, and yield how each ended as text; one that fails does not stop the others."""

@@ -169,7 +169,7 @@ class Batch:
         first = self.source.first_groups
         return table[[int(first[piece.input]) + piece.group for piece in self.pieces]]
 
-    def _fetch(self) -> tuple[bytes, Chunks]:
+    def _fetch(self) -> tuple[bytes | memoryview, Chunks]:
         own = [column.way is not Way.ARROW for column in self.source.columns]
         marks = self._rows_of(self.source.marks)[:, own].T.reshape(-1)
         records = self._rows_of(self.source.chunks)[:, own].T.reshape(-1)
@@ -202,7 +202,7 @@ class Batch:
         )
 
     @cached_property
-    def _bytes(self) -> tuple[bytes, npt.NDArray[np.int64]]:
+    def _bytes(self) -> tuple[bytes | memoryview, npt.NDArray[np.int64]]:
         """The bytes of all pieces, and what has to be added to a position in a piece's file to find it there."""
         by_input: dict[int, list[int]] = {}
         for piece in self.pieces:
@@ -216,11 +216,13 @@ class Batch:
                     parts.append(data)
                     size += len(data)
                 shifts.append(known[start])
-        return b"".join(parts), np.array(shifts, np.int64)
+        return parts[0] if len(parts) == 1 else b"".join(parts), np.array(shifts, np.int64)
 
-    def _rewrite(self, data: bytes, chunks: Chunks, own: Sequence[int], foreign: Sequence[int]) -> tuple[bytes, Chunks]:
+    def _rewrite(
+        self, data: bytes | memoryview, chunks: Chunks, own: Sequence[int], foreign: Sequence[int]
+    ) -> tuple[bytes, Chunks]:
         """Append chunks as pyarrow writes them, and let the foreign ones lie there."""
-        parts, size, count = [data], len(data), len(self.pieces)
+        parts, size, count = [bytes(data)], len(data), len(self.pieces)
         changed: dict[str, Any] = {
             name: getattr(chunks, name).copy() for name in ("starts", "ends", "values", "codecs", "nullable")
         }

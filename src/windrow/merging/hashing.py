@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from windrow.model.numbers import from_arrow, to_arrow, validity
 
-__all__ = ["row_hashes", "sum_of_rows"]
+__all__ = ["column_hashes", "row_hashes", "sum_of_rows", "text_hashes"]
 
 Words = npt.NDArray[np.uint64]
 
@@ -41,13 +41,20 @@ def row_hashes(table: pa.Table, columns: list[str]) -> Words:
     rows = np.zeros(table.num_rows, np.uint64)
     for name in columns:
         if name in table.column_names:
-            rows += _salted(_column(table[name]), name)
+            rows += _salted(column_hashes(table[name]), name)
     return rows
 
 
-def _column(values: pa.ChunkedArray) -> tuple[Words, npt.NDArray[np.bool_]]:
+def column_hashes(values: pa.ChunkedArray) -> tuple[Words, npt.NDArray[np.bool_]]:
+    """The hash of each value of a column, and which are not null."""
     parts = [_array(chunk) for chunk in values.chunks] or [(np.zeros(0, np.uint64), np.zeros(0, np.bool_))]
     return np.concatenate([part for part, _ in parts]), np.concatenate([valid for _, valid in parts])
+
+
+def text_hashes(texts: pa.LargeBinaryArray) -> Words:
+    """The hash of each text; there are no nulls."""
+    # the hash of the empty text is 0, which would add as much as a null
+    return _word_array(_mixed(_texts(texts) + _ODD))
 
 
 def _salted(hashed: tuple[Words, npt.NDArray[np.bool_]], name: str) -> Words:
@@ -110,7 +117,6 @@ def _coded(values: pa.DictionaryArray) -> Words:
 
 def _lists(values: pa.Array) -> Words:
     """Elements count by their place; an empty list is not a null one."""
-    values = values.take(to_arrow(np.arange(len(values))))
     if pa.types.is_map(values.type):
         elements: pa.Array = pa.StructArray.from_arrays([values.keys, values.items], ["key", "value"])
     elif pa.types.is_fixed_size_list(values.type):

@@ -23,6 +23,7 @@ from windrow.merging.cuts import Cuts
 from windrow.merging.inputs import Input
 from windrow.merging.order import Merged, key_of, merge_order
 from windrow.merging.output import DEFAULT_LAYOUT, Layout, Output, Segment, write_segments
+from windrow.merging.sums import InputSums
 from windrow.model.sort_schema import Direction, SortColumn, SortSchema
 from windrow.parquet.file_writer import FileSchema
 from windrow.parquet.footer import SortingColumn
@@ -56,6 +57,8 @@ class MergeOptions:
     layout: Layout = DEFAULT_LAYOUT
     bloom_filters: tuple[str, ...] = ()
     """The columns that get a bloom filter in every row group, as far as their types have one."""
+    sums: bool = False
+    """Whether the contents of the inputs are summed up, for a comparison of all rows with the outputs."""
 
 
 DEFAULT_OPTIONS = MergeOptions()
@@ -74,6 +77,10 @@ class Merge:
     options: MergeOptions
     timestamp: str = "timestamp"
     outputs: list[Output] = field(default_factory=list)
+    sums: InputSums | None = None
+    """What the inputs sum up to, where that is wanted."""
+    rows_at_once: int = LEAST_ROWS
+    """How many rows should be in memory together; as far as it is known what they take."""
     _closed: bool = True
     _waiting: set[int] = field(default_factory=set)
     """Inputs whose rows come behind what is being written."""
@@ -94,7 +101,8 @@ class Merge:
         file_schema = FileSchema(with_field_ids(united_schema(inputs, schema), field_ids or {}), created_by())
         columns = plan_columns(file_schema, plain=options.plain, blooms=options.bloom_filters)
         source = Source(inputs, columns, *chunk_table(inputs, columns))
-        return cls(inputs, schema, file_schema, columns, source, options, timestamp)
+        sums = InputSums(inputs) if options.sums else None
+        return cls(inputs, schema, file_schema, columns, source, options, timestamp, sums=sums)
 
     def run(self) -> list[Output]:
         """Do all of it; the outputs are complete but for what `Output.finish` adds."""
@@ -108,6 +116,7 @@ class Merge:
             failed = 0 if done else failed + 1
             # what values take once they are decoded is not in the footers
             row_bytes = max(row_bytes, KEY_AND_PLACE + COPIES * batch.widest)
+        self.rows_at_once = self._most(row_bytes)
         return self.outputs
 
     def _most(self, row_bytes: int) -> int:
@@ -179,12 +188,15 @@ class Merge:
         everything = ready == batch.rows and self._all_loaded(pieces)
         segments, done = self._segments(batch, merged, ready, cuts, last=everything)
         emitted = merged.order.slice(0, done)
+        counts = merged.order.rows_before(done)
         if segments:
+            if self.sums is not None:
+                groups = [group for segment in segments for group in segment.groups]
+                self.sums.start(batch, merged.order, groups, counts)
             # sort columns but the last do not change inside a group of the order
             prefix = frozenset(place for place, _ in self._sorting[:-1])
-            write_segments(batch, merged, segments, self.options.layout, held, prefix, self._copies)
+            write_segments(batch, merged, segments, self.options.layout, held, prefix, self._copies, self.sums)
         cuts.pass_by(emitted)
-        counts = merged.order.rows_before(done)
         for number, count in enumerate(counts.tolist()):
             at[number] = _advanced(self.inputs[number], at[number], count)
         limits = self._limits(merged, pieces)

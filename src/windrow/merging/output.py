@@ -15,6 +15,7 @@ import pyarrow as pa
 from windrow.merging.batch import Batch
 from windrow.merging.copies import Copies, Group
 from windrow.merging.order import Merged, MergeOrder
+from windrow.merging.sums import InputSums
 from windrow.merging.verify import EVERY, SAMPLED_ROWS, Witness
 from windrow.model.numbers import to_arrow
 from windrow.parquet.chunk_writer import EncodedChunk, granules
@@ -139,6 +140,7 @@ def write_segments(
     held: dict[int, Any],
     prefix: frozenset[int],
     copies: Copies,
+    sums: InputSums | None = None,
 ) -> None:
     """Send all columns of a batch through the order; `held` are those read for it, `prefix` its keys but the last."""
     copied = {group.piece for segment in segments for group in segment.copied if group.piece is not None}
@@ -155,6 +157,8 @@ def write_segments(
         if not known and not any(part.rows for part in parts):
             return [[] for _ in segments]
         values = held.pop(number) if known else rest.values(number)
+        plan = batch.source.columns[number]
+        _sum(sums, plan, values, held=known)
         cursors = _cursors(values, batch if known else rest)
         made = []
         for segment, part, first in zip(segments, parts, firsts, strict=True):
@@ -163,7 +167,6 @@ def write_segments(
                 gathered = _by_group(values, merged, segment)
             elif part.rows:
                 gathered = _gather(values, part, cursors)
-            plan = batch.source.columns[number]
             encoded = [] if gathered is None else encode(gathered, plan, segment.encoded, layout.granule_rows)
             _note(segment, plan, values, gathered, encoded, first, batch)
             made.append(encoded)
@@ -178,6 +181,12 @@ def write_segments(
         segment.output.witness(batch, merged.order, segment.groups, SAMPLED_ROWS)
         segment.output.append([group.last - group.first for group in segment.groups], target)
         segment.output.granules.extend(each.size for each in first)
+
+
+def _sum(sums: InputSums | None, column: Column, values: Any, *, held: bool) -> None:
+    """Add a column to the sums of the inputs, where these are wanted."""
+    if sums is not None:
+        sums.add(column.name, values, held=held)
 
 
 def _order(order: MergeOrder, segment: Segment) -> MergeOrder:

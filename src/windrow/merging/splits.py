@@ -16,10 +16,11 @@ from windrow.merging.heap import keep_freed_memory
 from windrow.merging.inputs import TOLD, Input, by_requests, open_inputs
 from windrow.merging.merge import DEFAULT_OPTIONS, Merge, MergeOptions
 from windrow.merging.output import Output
-from windrow.merging.verify import Verify, verify_all, verify_sample
+from windrow.merging.readback import ReadBack
+from windrow.merging.verify import verify_all, verify_sample
 from windrow.model.invariants import require
 from windrow.model.scope import CompactionScope
-from windrow.model.settings import TableSettings
+from windrow.model.settings import TableSettings, Verify
 from windrow.model.sort_schema import SortSchema
 from windrow.model.split import KEY_VALUE_PREFIX, SidecarLocation, SplitMetadata, sidecar_key, split_key
 from windrow.model.window import Window, time_bounds_us
@@ -56,14 +57,14 @@ def merge_splits(  # noqa: PLR0913 - what few callers need is given by name
     options: MergeOptions = DEFAULT_OPTIONS,
     *,
     field_ids: Mapping[str, int] | None = None,
-    verify: Verify = "sample",
+    verify: Verify | None = None,
     bookkeeping: Sequence[str] = (),
     into: Store | None = None,
 ) -> list[SplitMetadata]:
     """Merge splits of one window and store the outputs; `name` gives the n-th output its name.
 
-    Nothing is stored before all outputs are verified. When storing one of them fails, those before it stay as orphans:
-    nobody sees them, and garbage collection takes them.
+    Nothing is stored before all outputs are verified: as the settings have it, or as `verify` does. When storing one of
+    them fails, those before it stay as orphans: nobody sees them, and garbage collection takes them.
     Bookkeeping columns may change in a merge: they are not compared. `into` is for splits that are but runs of a write
     in another store: the outputs go there, are of the first generation and replace nothing.
     """
@@ -71,7 +72,8 @@ def merge_splits(  # noqa: PLR0913 - what few callers need is given by name
     if into is not None:
         place = replace(place, generation=0, replaces=())
     schema = SortSchema.parse(place.scope.sort_schema)
-    options = replace(options, bloom_filters=settings.bloom_filters)
+    verify = verify or settings.verify
+    options = replace(options, bloom_filters=settings.bloom_filters, sums=verify == "full")
     keep_freed_memory()
     inputs = open_splits(store, splits, options.threads)
     merge = Merge.of(inputs, schema, options, timestamp=settings.timestamp, field_ids=field_ids)
@@ -81,7 +83,7 @@ def merge_splits(  # noqa: PLR0913 - what few callers need is given by name
             source.verify(split.digest)
         described = [_describe(output, schema, settings, place, name(number)) for number, output in enumerate(outputs)]
         data = [output.finish(split.to_key_value()) for output, split in zip(outputs, described, strict=True)]
-        _verify(merge, data, verify, bookkeeping)
+        _verify(merge, data, bookkeeping)
         keys = [_granule_keys(output, schema) for output in outputs]
         return _store(into or store, described, data, keys)
     finally:
@@ -223,13 +225,13 @@ def _witnesses(output: Output, column: str) -> pa.ChunkedArray | None:
     return pa.chunked_array(output.summaries[column].witnesses, kind)
 
 
-def _verify(merge: Merge, data: Sequence[memoryview], verify: Verify, bookkeeping: Sequence[str]) -> None:
+def _verify(merge: Merge, data: Sequence[memoryview], bookkeeping: Sequence[str]) -> None:
     require("MC-1", rows_in=sum(source.rows for source in merge.inputs), rows_out=sum(o.rows for o in merge.outputs))
     columns = pa.schema([column.field for column in merge.columns if column.name not in bookkeeping])
     buffers = [pa.py_buffer(each) for each in data]
-    if verify == "full":
-        verify_all(buffers, merge.inputs, merge.schema, columns)
-        return
+    if merge.sums is not None:
+        back = ReadBack(merge.columns, merge.schema, merge.sums.copied, merge.rows_at_once)
+        verify_all(data, merge.sums, back, columns.names)
     for output, buffer in zip(merge.outputs, buffers, strict=True):
         verify_sample(buffer, output.witnesses, merge.inputs, merge.schema, columns)
 

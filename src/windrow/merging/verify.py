@@ -1,14 +1,15 @@
-"""Nothing becomes visible before it was compared with what went in, by a reader that is not ours.
+"""Nothing becomes visible before it was compared with what went in.
 
 A sample takes, of every sixteenth row group of an output, the first rows: read by pyarrow they must be sorted, and
-those of them that come from one row group of one input must hash to the same sum there and here. A full comparison
-takes the sums over all rows of all inputs and outputs, and the order of every row and the row ahead of it.
+those of them that come from one row group of one input must hash to the same sum there and here, read by pyarrow too.
+A full comparison takes the sample, and the sums of every column over all rows: of the inputs as they were merged, of
+the outputs as they are read back. Every row of the outputs is compared with the row ahead of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,20 +19,19 @@ import pyarrow.parquet as pq
 from windrow.errors import Damaged
 from windrow.merging.hashing import sum_of_rows
 from windrow.merging.inputs import Input
+from windrow.merging.readback import ReadBack
+from windrow.merging.sums import InputSums
 from windrow.model.invariants import require
 from windrow.model.numbers import to_arrow
 from windrow.model.sort_schema import SortSchema
 from windrow.model.widening import plain
 
-__all__ = ["EVERY", "SAMPLED_ROWS", "Verify", "Witness", "verify_all", "verify_sample"]
+__all__ = ["EVERY", "SAMPLED_ROWS", "Witness", "verify_all", "verify_sample"]
 
-Verify = Literal["sample", "full"]
-"""How much is compared."""
 EVERY = 16
 """Of so many row groups one is sampled."""
 SAMPLED_ROWS = 4096
 """So many of its first rows are looked at."""
-BATCH_ROWS = 128 * 1024
 
 
 class Witness(NamedTuple):
@@ -80,23 +80,19 @@ def _first_rows(file: pq.ParquetFile, group: int, count: int) -> pa.Table:
     return pa.Table.from_batches(batches, file.schema_arrow).slice(0, count)
 
 
-def verify_all(outputs: Sequence[pa.Buffer], inputs: Sequence[Input], schema: SortSchema, columns: pa.Schema) -> None:
-    """Compare all rows of all outputs with all rows of all inputs."""
-    before = sum(_sum(table, columns) for source in inputs for table in _tables(_reader(source)))
-    after = 0
-    last: pa.Table | None = None
-    for data in outputs:
-        for table in _tables(_coded(pa.BufferReader(data))):
-            after += _sum(table, columns)
-            require("MC-3", table=table if last is None else pa.concat_tables([last, table]), schema=schema)
-            last = table.slice(table.num_rows - 1)
-    require("MC-2", content_hash_in=before % 2**128, content_hash_out=after % 2**128)
-
-
-def _tables(file: pq.ParquetFile) -> Iterator[pa.Table]:
-    for batch in file.iter_batches(batch_size=BATCH_ROWS, use_threads=False):
-        if batch.num_rows:
-            yield pa.Table.from_batches([batch])
+def verify_all(
+    outputs: Sequence[memoryview],
+    sums: InputSums,
+    back: ReadBack,
+    compared: Collection[str],
+) -> None:
+    """Compare what columns of all rows sum up to in the inputs and in the outputs, whose order is checked."""
+    sums.check_complete()
+    for number, data in enumerate(outputs):
+        back.read(data, f"output {number} of the merge", sums.inputs[0].store)
+    require("MC-1", rows_in=sums.rows, rows_out=back.rows)
+    for name in compared:
+        require("MC-2", content_hash_in=sums.columns.of(name), content_hash_out=back.sums.of(name), column=name)
 
 
 def _reader(source: Input) -> pq.ParquetFile:

@@ -248,10 +248,11 @@ def _same_rows(*, rows_in: int, rows_out: int) -> str | None:
 
 
 @_rule("MC-2", "A merge changes no value of any row.")
-def _same_contents(*, content_hash_in: Hashable, content_hash_out: Hashable) -> str | None:
+def _same_contents(*, content_hash_in: Hashable, content_hash_out: Hashable, column: str | None = None) -> str | None:
     if content_hash_in == content_hash_out:
         return None
-    return f"the rows that went in hash to {content_hash_in}, those that came out to {content_hash_out}"
+    where = "" if column is None else f"column {column!r}: "
+    return f"{where}the rows that went in hash to {content_hash_in}, those that came out to {content_hash_out}"
 
 
 @_rule("MC-3", "The output of a merge is sorted by the sort schema of its inputs.")

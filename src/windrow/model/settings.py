@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Literal, get_args
 
 from windrow.errors import InvalidInput
 from windrow.model.names import name_problems
@@ -19,8 +19,12 @@ from windrow.model.sort_schema import SortSchema
 from windrow.model.units import parse_bytes, parse_seconds
 from windrow.model.window import TIMESTAMP_UNITS, window_duration
 
-__all__ = ["PolicySettings", "TableSettings"]
+__all__ = ["PolicySettings", "TableSettings", "Verify", "verification"]
 
+Verify = Literal["full", "sample"]
+"""How much of a merge is compared."""
+
+_VERIFY: tuple[Verify, ...] = get_args(Verify)
 _POLICIES = ("stable-log", "constant-write-amplification")
 _PRECISIONS = ("us", "ns")
 _FIXED = {
@@ -100,6 +104,8 @@ class TableSettings:
     """Bytes that a merge aims at."""
     mirror: bool = True
     """Whether the table is kept as a Delta table too, for readers other than Windrow."""
+    verify: Verify = "full"
+    """How much of a merge is compared before it is published: `full`, every value of every row, or `sample`."""
     policy: PolicySettings = field(default_factory=PolicySettings)
 
     def __post_init__(self) -> None:
@@ -121,6 +127,7 @@ class TableSettings:
             _whole("retention", self.retention, self.window)
         if not isinstance(self.mirror, bool):
             raise InvalidInput(f"mirror: expected true or false, found {self.mirror!r}")
+        verification(self.verify)
         _column_names("partition_by", self.partition_by)
         _column_names("tags", self.tags or ())
         _column_names("bloom_filters", self.bloom_filters)
@@ -180,6 +187,13 @@ class TableSettings:
     def from_json(cls, text: str) -> TableSettings:
         """Read what `to_json` wrote."""
         return cls.of(**json.loads(text))
+
+
+def verification(value: object) -> Verify:
+    """How much of a merge is compared, from what people write."""
+    if value not in _VERIFY:
+        raise InvalidInput(f"verify: {value!r} is none of {', '.join(_VERIFY)}")
+    return value
 
 
 def _read(name: str, value: Any) -> Any:
