@@ -226,6 +226,12 @@ def test_no_statement_hides_a_table_from_the_next_query(lake, statement):
     assert lake.sql("select count(*) as n from metrics").to_dict() == [{"n": 2}]
 
 
+def test_a_view_of_another_schema_may_have_the_name_of_a_table(lake):
+    lake.sql("create schema s; create table s.metrics as select 'x' as host; create view v as select * from s.metrics")
+    assert hosts(lake, "v") == ["x"]
+    assert hosts(lake) == ["a", "b"]
+
+
 def test_what_a_statement_makes_in_the_database_lasts_and_what_is_temporary_does_not(lake):
     lake.sql("create table hot as select * from metrics where host = 'a'")
     assert hosts(lake, "hot") == ["a"]

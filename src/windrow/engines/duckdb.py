@@ -280,12 +280,12 @@ class DuckDBEngine:
             busy.enter_context(forking.working())
             asked = self._rewritten(asked, naming, relations)
             connection, views = self._connection, self._views
-            if isinstance(take, Streaming) or naming.tree is None:
+            if self._profiled is not None and take.explains and take.runs:
+                connection, views = self._profiled
+            elif isinstance(take, Streaming) or naming.tree is None:
                 # Rows that nobody comes to read go away with the cursor, and so does what a statement sets or creates.
                 connection = stack.enter_context(self._connection.cursor())
                 views = self._views_of(connection)
-            elif self._profiled is not None and take.explains and take.runs:
-                connection, views = self._profiled
             views.drop({name.lower() for name in naming.tables} - {name.lower() for name in relations})
             constants, bound = Constants(connection, asked.parameters), list[Bound]()
             stack.callback(self._give_up, constants, views)

@@ -49,7 +49,8 @@ def refuse_changes(naming: Naming, tables: Collection[str]) -> None:
             if not table.db and table.name.lower() in lake:
                 raise InvalidInput(_words(statement, lake[table.name.lower()]))
         if isinstance(statement, exp.Create) and str(statement.args.get("kind")).upper() in _STORED:
-            named = [lake[each.name.lower()] for each in statement.find_all(exp.Table) if each.name.lower() in lake]
+            places = [each for each in statement.find_all(exp.Table) if not each.db or _has_views(each)]
+            named = [lake[each.name.lower()] for each in places if each.name.lower() in lake]
             if named:
                 raise InvalidInput(
                     f"a {str(statement.args['kind']).lower()} cannot read {named[0]!r}, a table of the lake, of which "
