@@ -114,6 +114,9 @@ def test_a_value_that_cannot_be_read_is_damage_with_a_place(path, table, column,
         "update windrow_tables set version = version - 1",
         "update windrow_tables set version = version + 3",
         "update windrow_tables set oldest_version = version + 1",
+        "update windrow_tables set oldest_version = oldest_version + 1",
+        "update windrow_tables set settings = replace(settings, '900', '300')",
+        "update windrow_tables set checksum = 'x'",
         "update windrow_tables set schema_epoch = 3",
         "update windrow_tables set created_at = created_at + 1000000",
         "update windrow_splits set row_count = row_count + 1 where removed_version is null",
@@ -168,3 +171,22 @@ def test_an_index_that_lacks_a_row_is_found(path):
         values = ("index", "windrow_splits_by_window", "windrow_splits", root, sql)
         database.execute("insert into sqlite_master values (?, ?, ?, ?, ?)", values)
     assert "windrow check --repair" in problems(path)[0]
+
+
+def test_nothing_is_collected_by_a_row_that_was_changed(path):
+    change(path, "update windrow_tables set oldest_version = version")
+    with windrow.connect(path.parent, create=False) as lake, pytest.raises(Damaged, match="windrow_tables"):
+        lake.table("events").upkeep.gc.run(grace=0)
+
+
+def test_settings_that_are_changed_on_purpose_are_sound(path):
+    with windrow.connect(path.parent, create=False) as lake:
+        lake.table("events").change(window="5m")
+        assert lake.table("events").upkeep.check().sound
+        lake.table("events").upkeep.gc.run(grace=0)
+        assert lake.table("events").upkeep.check().sound
+
+
+def test_a_row_that_was_written_without_a_checksum_is_sound(path):
+    change(path, "update windrow_tables set checksum = null")
+    assert checked(path).sound

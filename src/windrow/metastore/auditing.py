@@ -14,7 +14,7 @@ from sqlalchemy import Column, Connection, Float, Integer, Row, func, or_, selec
 from windrow.errors import Damaged
 from windrow.metastore.catalog import column_of
 from windrow.metastore.listing import Listing
-from windrow.metastore.records import CommitState, commit_of
+from windrow.metastore.records import CommitState, check_table_row, commit_of
 from windrow.metastore.schema import checkpoints, columns, commits, metadata, scopes, splits, tables
 
 __all__ = ["Auditing"]
@@ -44,6 +44,7 @@ class Auditing(Listing):
                 self.database.see_one_moment(connection)
                 key = self.table_key(connection, table_id)
                 table = connection.execute(select(tables).where(tables.c.table_key == key)).one()
+                check_table_row(table)
                 found = [
                     *_versions(connection, table, table_id),
                     *_splits(connection, table),

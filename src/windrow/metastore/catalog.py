@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, Connection, Row, bindparam, delete, func, 
 from windrow.errors import AlreadyExists, InvalidInput, NotFound
 from windrow.metastore.database import Database
 from windrow.metastore.guards import check_id
-from windrow.metastore.records import MOST_ATTRIBUTES, CommitState, TableColumn, TableRecord, table_of
+from windrow.metastore.records import MOST_ATTRIBUTES, CommitState, TableColumn, TableRecord, table_checksum, table_of
 from windrow.metastore.schema import attributes, columns, commits, tables
 from windrow.metastore.stored import stored
 from windrow.model.ids import check_name
@@ -60,6 +60,7 @@ class Catalog:
             "version": 0,
             "oldest_version": 0,
             "schema_epoch": 0,
+            "checksum": table_checksum(settings.to_json(), 0, 0),
             "lake_key": self.lake_key,
         }
         with self.database.writing() as connection:
@@ -92,8 +93,11 @@ class Catalog:
     def change_settings(self, table_id: str, settings: TableSettings) -> TableRecord:
         """Replace the settings of a table; splits that exist keep what they were written with."""
         with self.database.writing() as connection:
-            key = self.table_key(connection, table_id)
-            connection.execute(update(tables).where(tables.c.table_key == key).values(settings=settings.to_json()))
+            key, text = self.table_key(connection, table_id), settings.to_json()
+            row = self.held(connection, key)
+            checksum = table_checksum(text, row.oldest_version, row.schema_epoch)
+            changed = update(tables).where(tables.c.table_key == key)
+            connection.execute(changed.values(settings=text, checksum=checksum))
             return table_of(_row(connection, tables.c.table_key == key))
 
     def reserve_columns(self, table_id: str, schema: pa.Schema) -> dict[str, TableColumn]:

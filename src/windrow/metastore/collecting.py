@@ -14,7 +14,15 @@ from sqlalchemy import ColumnElement, Connection, Row, delete, func, select, upd
 
 from windrow.metastore.guards import microseconds
 from windrow.metastore.listing import Listing
-from windrow.metastore.records import CommitRecord, CommitState, Orphans, Retired, commit_of
+from windrow.metastore.records import (
+    CommitRecord,
+    CommitState,
+    Orphans,
+    Retired,
+    check_table_row,
+    commit_of,
+    table_checksum,
+)
 from windrow.metastore.schema import commits, pins, quarantine, splits, tables
 from windrow.model.split import SplitMetadata
 
@@ -56,9 +64,11 @@ class Collecting(Listing):
         with self.database.writing() as connection:
             # Held, so that no reader pins a version in between.
             table = self.held(connection, self.table_key(connection, table_id))
+            check_table_row(table)
             horizon = self._horizon(connection, table, grace, upto)
-            key = table.table_key
-            connection.execute(update(tables).where(tables.c.table_key == key).values(oldest_version=horizon))
+            key, checksum = table.table_key, table_checksum(table.settings, horizon, table.schema_epoch)
+            raised = update(tables).where(tables.c.table_key == key)
+            connection.execute(raised.values(oldest_version=horizon, checksum=checksum))
             gone = (pins.c.table_key == key, pins.c.expires_at <= self.database.now(connection))
             connection.execute(delete(pins).where(*gone))
             return horizon

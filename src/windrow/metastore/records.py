@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -392,6 +393,17 @@ def window_of(kind: int, start: int, duration: int) -> Window | None:
     if kind == WindowKind.NONE:
         return None
     return Window(start, duration, kind == WindowKind.OVERFLOW)
+
+
+def table_checksum(settings: str, oldest_version: int, schema_epoch: int) -> str:
+    """Return a checksum of what a table's row says and nothing else does."""
+    return hashlib.sha256(f"{oldest_version} {schema_epoch} {settings}".encode()).hexdigest()[:16]
+
+
+def check_table_row(row: Any) -> None:
+    """Raise Damaged when a table's row is not what was written; rows of older versions have no checksum."""
+    if row.checksum is not None and row.checksum != table_checksum(row.settings, row.oldest_version, row.schema_epoch):
+        raise damaged("windrow_tables", row.name, "settings", "the checksum is that of another row")
 
 
 @lru_cache(maxsize=256)

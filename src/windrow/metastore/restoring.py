@@ -11,7 +11,7 @@ from sqlalchemy import insert, select, update
 
 from windrow.errors import AlreadyExists
 from windrow.metastore.commits import Commits
-from windrow.metastore.records import CommitState, LostTable, TableRecord, split_row, table_of
+from windrow.metastore.records import CommitState, LostTable, TableRecord, split_row, table_checksum, table_of
 from windrow.metastore.schema import attributes, checkpoints, columns, commits, splits, tables
 from windrow.model.split import SidecarLocation
 
@@ -72,6 +72,7 @@ def _table_row(record: TableRecord) -> dict[str, Any]:
         "version": record.version,
         "oldest_version": record.version,
         "schema_epoch": record.schema_epoch,
+        "checksum": table_checksum(record.settings.to_json(), record.version, record.schema_epoch),
     }
 
 

@@ -79,6 +79,7 @@ tables = Table(
     Column("oldest_version", BigInteger, nullable=False),
     Column("schema_epoch", BigInteger, nullable=False),
     Column("lake_key", Integer, nullable=False, server_default="0"),
+    Column("checksum", Text, nullable=True),
     Unique("lake_key", "name"),
 )
 """Tables of all lakes; those of a database that no lake has claimed yet have the key of the first."""
