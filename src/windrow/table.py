@@ -259,7 +259,7 @@ class Table:
         """Return what the table's name stands for in a query: its columns, and how to plan a scan of it."""
         import pyarrow as pa
 
-        from windrow.ingest.foreign import check_unchanged
+        from windrow.ingest.foreign import RegisteredFiles
         from windrow.model.expected import expected_columns
         from windrow.model.points import is_text
 
@@ -272,21 +272,35 @@ class Table:
         context, metastore = self._scan_context(), self.context.metastore
         pins, kept, heat = self.context.pins, self.context.kept, self.context.heat
 
-        def see(splits: Sequence[SplitMetadata]) -> None:
-            heat.asked(record.table_id, (split.window for split in splits))
-            for split in splits:
-                if split.window is None:
-                    check_unchanged(split, self.name)
+        registered = RegisteredFiles(self.name, self.context.store_options)
 
+        # Files are looked at when nothing is locked any more: that may take requests.
         def plan(question: Question, *, explain: bool = False) -> ScanPlan:
-            return plan_table(context, metastore, record, version, question, explain=explain, see=see, kept=kept)
+            seen: list[SplitMetadata] = []
+            planned = plan_table(
+                context, metastore, record, version, question, explain=explain, see=seen.extend, kept=kept
+            )
+            heat.asked(record.table_id, (split.window for split in seen))
+            registered.check(seen)
+            return planned
 
         schema = pa.schema([(column.name, column.type) for column in columns])
         if not columns:
             schema = expected_columns(record.settings)
 
         def answer(asked: Asked) -> list[pa.Scalar] | None:
-            return table_answer(context, metastore, record, version, kept, asked, schema, see)
+            seen: list[SplitMetadata] = []
+            found = table_answer(context, metastore, record, version, kept, asked, schema, seen.extend)
+            if found is not None:
+                heat.asked(record.table_id, (split.window for split in seen))
+                registered.check(seen)
+            return found
+
+        def known(column: str, where: Predicate | None) -> list[str]:
+            seen: list[SplitMetadata] = []
+            found = table_labels(context, metastore, record, version, kept, column, where, seen.extend)
+            registered.check(seen)
+            return found
 
         return Relation(
             schema,
@@ -294,7 +308,7 @@ class Table:
             attributes,
             hold=lambda: pins.hold(record.table_id, version),
             answer=answer,
-            known=lambda column, where: table_labels(context, metastore, record, version, kept, column, where),
+            known=known,
             explain=lambda question: plan(question, explain=True),
         )
 

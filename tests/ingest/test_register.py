@@ -331,3 +331,61 @@ def test_files_of_a_bucket_join_a_lake_in_a_bucket(tmp_path, s3_url, s3_options)
         assert lake.sql("select sum(value) as s from metrics").to_dict() == [{"s": 210.0}]
         assert metrics.register(f"{s3_url}/raw").already_registered == 2
         assert metrics.unregister(f"{s3_url}/raw/day=1").files == 2
+
+
+def put_points(store, key, rows):
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows, sink, compression="none", use_dictionary=False)
+    store.put(key, sink.getvalue().to_pybytes())
+
+
+@pytest.fixture
+def of_a_bucket(tmp_path, s3_url, s3_options):
+    """A local lake whose table has three files of a bucket, and the store of these."""
+    raw = open_store(f"{s3_url}/raw", options=s3_options)
+    for number in range(3):
+        put_points(raw, f"{number}.parquet", points(10, 10 * number))
+    metastore = f"sqlite:///{tmp_path}/windrow.db"
+    with windrow.connect(f"{s3_url}/lake", metastore=metastore, store_options=s3_options) as lake:
+        lake.create_table("metrics", sort=SORT, mirror=False).register(f"{s3_url}/raw")
+        yield lake, raw
+
+
+ASKING = {
+    "count from metadata": lambda lake: lake.sql("select count(*) as n from metrics").to_dict(),
+    "largest from metadata": lambda lake: lake.sql("select max(value) as v from metrics").to_dict(),
+    "count of a scan": lambda lake: lake.table("metrics").scan().count(),
+    "rows": lambda lake: lake.sql("select sum(value) from metrics").to_dict(),
+    "rows of a scan": lambda lake: lake.table("metrics").scan().to_arrow(),
+    "rows that metadata rules out": lambda lake: lake.sql("select * from metrics where value > 500").to_dict(),
+    "labels": lambda lake: lake.table("metrics").inspect.labels("host"),
+}
+
+
+@pytest.mark.s3
+@pytest.mark.parametrize("asking", ASKING)
+def test_a_file_of_a_bucket_that_was_replaced_is_found_by_every_question(of_a_bucket, asking):
+    lake, raw = of_a_bucket
+    ask = ASKING[asking]
+    ask(lake)
+    ask(lake)
+    put_points(raw, "1.parquet", points(400, 200))
+    with pytest.raises(Damaged, match=r"raw/1\.parquet: the file has changed.*unregister"):
+        ask(lake)
+    raw.delete("1.parquet")
+    with pytest.raises(NotFound, match=r"raw/1\.parquet: the file is registered.*gone"):
+        ask(lake)
+    lake.table("metrics").unregister(f"{raw.url}/1.parquet")
+    ask(lake)
+    assert lake.sql("select count(*) as n from metrics").to_dict() == [{"n": 20}]
+
+
+@pytest.mark.s3
+def test_a_file_of_a_bucket_that_is_replaced_by_one_of_its_size_is_found(of_a_bucket):
+    lake, raw = of_a_bucket
+    assert ASKING["largest from metadata"](lake) == [{"v": 29.0}]
+    size = raw.head("2.parquet").size
+    put_points(raw, "2.parquet", points(10, 10))
+    assert raw.head("2.parquet").size == size
+    with pytest.raises(Damaged, match=r"raw/2\.parquet"):
+        ASKING["largest from metadata"](lake)

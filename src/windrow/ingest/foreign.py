@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -15,10 +16,12 @@ from windrow.model.split import SplitMetadata
 from windrow.model.window import time_bounds_us
 from windrow.parquet.footer import TAIL_SIZE, footer_length, read_footer
 from windrow.sidecar.build import build_sidecar
-from windrow.storage import ByteRange, local_path, reach_foreign
+from windrow.storage import ByteRange, Identity, LocalStore, PatientStore, Store, is_foreign, local_path, reach_foreign
 
-__all__ = ["ForeignFile", "check_unchanged", "look_at"]
+__all__ = ["ForeignFile", "RegisteredFiles", "look_at"]
 
+_PARALLEL = 16
+"""So many files are looked at at once."""
 _FIRST_READ = 64 * 2**10
 """Most footers lie within so many bytes of the end, and are read at once."""
 
@@ -74,19 +77,52 @@ def look_at(url: str, settings: TableSettings, options: Mapping[str, str]) -> Fo
     return ForeignFile(url, info.size, info.etag, metadata.num_rows, schema, times, nulls)
 
 
-def check_unchanged(split: SplitMetadata, table: str) -> None:
-    """Refuse to read a registered file of this machine that is gone or has other bytes than when it was registered."""
-    path = local_path(split.key)
-    if path is None:
-        return  # a request for each file and query would cost more than the mistake
-    store, key = reach_foreign(split.key)
-    way_out = f"bring it back, or take it out of the table with unregister ({split.key})"
-    try:
-        found = store.head(key)
-    except NotFound as error:
-        raise NotFound(f"{path}: the file is registered in table {table!r} and gone; {way_out}") from error
-    if found.etag != split.etag:
-        raise Damaged(f"{path}: the file has changed since it was registered in table {table!r}; {way_out}")
+class RegisteredFiles:
+    """The registered files of a table, and the stores that hold them."""
+
+    def __init__(self, table: str, options: Mapping[str, str] | None = None) -> None:
+        self._table = table
+        self._options = options
+        self._stores: dict[str, Store] = {}
+
+    def check(self, splits: Iterable[SplitMetadata]) -> None:
+        """Refuse a file that is gone, or has other bytes than when it was registered.
+
+        Metadata answers for files of which nothing is read, so each is looked at: remote ones by one request each,
+        several at once.
+        """
+        registered = [split for split in splits if split.window is None and is_foreign(split.key)]
+        remote = [split for split in registered if local_path(split.key) is None]
+        for split in registered:
+            if local_path(split.key) is not None:
+                self._check(split)
+        if len(remote) > 1:
+            with ThreadPoolExecutor(min(_PARALLEL, len(remote)), thread_name_prefix="windrow-head") as pool:
+                list(pool.map(self._check, remote))
+        elif remote:
+            self._check(remote[0])
+
+    def _check(self, split: SplitMetadata) -> None:
+        store, key = self._reach(split.key)
+        name = f"{_name(split.key)}: the file"
+        way_out = f"bring it back, or take it out of the table with unregister ({split.key})"
+        try:
+            found = store.head(key)
+        except NotFound as error:
+            raise NotFound(f"{name} is registered in table {self._table!r} and gone; {way_out}") from error
+        if not Identity(split.size_bytes, split.etag).fits(found):
+            raise Damaged(f"{name} has changed since it was registered in table {self._table!r}; {way_out}")
+
+    def _reach(self, url: str) -> tuple[Store, str]:
+        """The store of a file and its key there; to open one store for each folder is enough."""
+        folder = url.rpartition("/")[0]
+        known = self._stores.get(folder)
+        path = local_path(url)
+        if known is not None:
+            return known, url.rpartition("/")[2] if path is None else path.name
+        store, key = reach_foreign(url, self._options)
+        store = store if isinstance(store, LocalStore) else PatientStore(store)
+        return self._stores.setdefault(folder, store), key
 
 
 def _name(url: str) -> str:

@@ -92,8 +92,12 @@ def table_labels(
     kept: KeptVersions | None,
     column: str,
     predicate: Predicate | None,
+    see: Callable[[Sequence[SplitMetadata]], None] = lambda _: None,
 ) -> list[str]:
-    """Return values of a column of text that surely occur in rows that fulfil a predicate; there may be others."""
+    """Return values of a column of text that surely occur in rows that fulfil a predicate; there may be others.
+
+    `see` is shown the splits that matter, and may refuse some.
+    """
     if not context.prune:
         return []
     within = time_range(predicate, table.settings.timestamp)
@@ -101,6 +105,7 @@ def table_labels(
     labels: set[str] = set()
     with found.lock:
         places = found.within(within)
+        see([found.splits[place] for place in places.tolist()])
         for chosen in _chosen(context, found, places, predicate, partly=True):
             for kind in (Kind.MINIMUM, Kind.MAXIMUM):
                 with suppress(_Unknown):
