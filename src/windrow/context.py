@@ -15,6 +15,7 @@ from windrow.identity.binding import Accept, State, bind, examine
 from windrow.identity.identify import beside
 from windrow.identity.marker import BESIDE, Marker
 from windrow.metastore import Metastore
+from windrow.metastore.database import plain_address
 from windrow.mirror.metastore import MirroredMetastore
 from windrow.model.ids import time_ordered_id
 from windrow.scan.cells import Cells
@@ -96,7 +97,13 @@ class Context:
             _prepare(store, marker, create=create, accept=accept)
         # A metastore that is lost is made again.
         made = create or accept == "repair"
-        metastore = MirroredMetastore(address, store, store_options=options, create=made)
+        try:
+            metastore = MirroredMetastore(address, store, store_options=options, create=made)
+        except NotFound:
+            # A lake with tables has lost its metastore: nobody should create one there.
+            if lake_key is None:
+                examine(store, marker, None, plain_address(address) if metastore_url else BESIDE).check(accept)
+            raise
         try:
             if lake_key is None:
                 ids = parts.get("new_id", _new_id)
@@ -135,6 +142,9 @@ def _prepare(store: LocalStore, marker: Marker | None, *, create: bool, accept: 
     if (store.root / BESIDE).exists():
         return
     found = examine(store, marker, None)
+    if found.state is State.LOST and (store.root / BESIDE).exists():
+        # Another process made the lake meanwhile.
+        return
     found.check(accept)
     if found.state is State.NEW and not create:
         raise NotFound(f"there is no lake in {store.root}: it has no {BESIDE}; create a table there first")

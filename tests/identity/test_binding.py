@@ -323,6 +323,15 @@ class TestALostMetastore:
             lake.rebuild()
         assert count(lost) == 2
 
+    @pytest.mark.parametrize("create", [False, True])
+    def test_an_empty_file_in_its_place_is_as_good_as_none(self, lost, create):
+        (lost / "windrow.db").touch()
+        with pytest.raises(Damaged, match="has lost its metastore.*windrow check --repair"):
+            opened(lost, create=create)
+        with opened(lost, accept="repair") as lake:
+            lake.rebuild()
+        assert count(lost) == 2
+
     def test_a_table_without_a_delta_log_counts_too(self, tmp_path):
         with opened(tmp_path / "lake") as lake:
             lake.create_table("plain", sort=SORT, mirror=False).ingest(points(1))
@@ -359,8 +368,9 @@ class TestALostMetastore:
         with SqlMetastore(postgres_url) as known, known.database.writing() as connection:
             connection.execute(text("drop schema public cascade"))
             connection.execute(text("create schema public"))
-        with pytest.raises(Damaged, match="has no tables"):
-            opened(tmp_path / "lake", postgres_url)
+        for create in (False, True):
+            with pytest.raises(Damaged, match="has no tables.*windrow check --repair"):
+                opened(tmp_path / "lake", postgres_url, create=create)
         with opened(tmp_path / "lake", postgres_url, accept="repair", create=False) as lake:
             lake.rebuild()
         assert count(tmp_path / "lake", postgres_url) == 2

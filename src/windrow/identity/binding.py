@@ -135,9 +135,7 @@ class Binding:
 
     def _lost(self) -> str:
         folders = ", ".join(self.folders[:5]) + (", ..." if len(self.folders) > 5 else "")
-        what = (
-            f"{BESIDE} is not there" if self.address == HERE and not self.lakes else f"{self.metastore} has no tables"
-        )
+        what = f"{BESIDE} is not there" if self.metastore == BESIDE else f"{self.metastore} has no tables"
         other = "" if self.marker else "; if it belongs to another metastore, name that one (--metastore)"
         return (
             f"the lake at {self.place} has lost its metastore: {what}, and the tables are: {folders}; put the database "
