@@ -71,7 +71,7 @@ class Disturbed(FrameSource):
         super().__init__(rows)
         object.__setattr__(self, "harm", harm)
 
-    def run(self, work, on_report):
+    def run(self, work, on_report, threads=None):
         harm = self.harm
 
         def disturbed(batches, attempt):

@@ -156,13 +156,17 @@ class Disturbed:
     def schema(self):
         return self.files.schema
 
-    def run(self, work, on_report):
+    @property
+    def on_spark(self):
+        return self.files.on_spark
+
+    def run(self, work, on_report, threads=None):
         def meddled(batches):
             for batch in batches:
                 yield batch
                 self.disturb()
 
-        return self.files.run(lambda batches, number: work(meddled(batches), number), on_report)
+        return self.files.run(lambda batches, number: work(meddled(batches), number), on_report, threads)
 
 
 class TestFilesInMidRead:

@@ -188,7 +188,7 @@ class TestLeaving:
         assert lake.sql("select count(*) as n from metrics").to_dict() == [{"n": 20}]
         assert metrics.unregister(raw).files == 2
         assert contents(raw) == before
-        assert metrics.inspect.commits()[0].kind == "expire"
+        assert metrics.inspect.commits()[0].kind == "unregister"
         assert metrics.register(raw).files == 3, "and may come again"
 
     def test_a_column_whose_files_have_left_is_null(self, lake, metrics, raw):

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from windrow.errors import InvalidInput, NotFound, Replaced, StorageError
+from windrow.errors import Damaged, InvalidInput, NotFound, StorageError
 from windrow.storage import ByteRange, Identity, PatientStore, open_store
 from windrow.testing import Fault, FaultKind, FaultyStore, StoreTests
 
@@ -60,7 +60,7 @@ def test_what_waiting_does_not_help_is_not_tried_again(inner):
         store.get("digits")
     with pytest.raises(NotFound):
         store.get("missing")
-    with pytest.raises(Replaced):
+    with pytest.raises(Damaged):
         store.get_ranges("digits", [ByteRange(0, 1)], expect=Identity(11))
     assert (sum(faulty.calls.values()), naps) == (3, [])
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from obstore.store import HTTPStore, LocalStore, MemoryStore
 
-from windrow.errors import InvalidInput, NotFound, Replaced, StorageError
+from windrow.errors import Damaged, InvalidInput, NotFound, Replaced, StorageError
 from windrow.storage import ByteRange, CountingStore, Identity, open_store
 from windrow.storage.kinds import AZURE, MEMORY, S3
 from windrow.storage.remote import ObstoreStore
@@ -143,7 +143,7 @@ class TestHttp:
         assert (data, info.size) == (b"6789", 10)
         with pytest.raises(StorageError, match="only 1 are there"):
             store.get_ranges("a/digits", [ByteRange(9, 2)])
-        with pytest.raises(Replaced):
+        with pytest.raises(Damaged):
             store.get_ranges("a/digits", [ByteRange(7, 3)], expect=Identity(11))
 
     def test_an_answer_that_breaks_off_is_no_answer(self, store, range_server):

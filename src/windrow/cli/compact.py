@@ -172,10 +172,19 @@ def _plain(result: CompactionResult) -> dict[str, Any]:
     return result.to_dict()
 
 
+def _headline(result: CompactionResult) -> str:
+    """Say how a run ended before what it counted."""
+    if result.state == "cancelled":
+        return f"cancelled: {result.done} of {result.planned} merges were done"
+    if result.failed or result.state == "failed":
+        return f"failed: {result.failed} of {result.planned} merges failed, {result.done} were done"
+    return "compacted" if result.planned else "nothing to merge"
+
+
 def _result_text(result: CompactionResult) -> str:
     plain = result.to_dict()
     problems = plain.pop("problems")
-    text = f"compacted\n\n{fields(plain)}"
+    text = f"{_headline(result)}\n\n{fields(plain)}"
     if problems:
         shown = text_table(problems[:_LINES], ["window", "outcome", "splits_in", "why"])
         text += f"\n\n{shown}"

@@ -11,7 +11,7 @@ import click
 from windrow.cli.exit_codes import ExitCode, exit_code_of
 from windrow.cli.output import to_json
 from windrow.config import masked
-from windrow.errors import WindrowError
+from windrow.errors import Damaged, InvalidInput, StorageError, WindrowError
 
 __all__ = ["report", "silence_stdout"]
 
@@ -20,8 +20,9 @@ _log = logging.getLogger(__name__)
 
 def report(error: BaseException, *, as_json: bool) -> ExitCode:
     """Say what went wrong and return the exit code of it."""
-    kind, message, code = _described(error)
     _log.debug("the command failed here:", exc_info=error)
+    error = _of_others(error) or error
+    kind, message, code = _described(error)
     if as_json:
         outcome = getattr(error, "outcome", None)
         said = {"kind": kind, "message": message, "retryable": getattr(error, "retryable", False), "outcome": outcome}
@@ -44,6 +45,26 @@ def _described(error: BaseException) -> tuple[str, str, ExitCode]:
         f"unexpected: {problem}; this is a bug, please report it with what --log-level debug adds",
         ExitCode.BUG,
     )
+
+
+def _of_others(error: BaseException) -> WindrowError | None:
+    """What the system or a library refuses, by its kind; None for what can only be a mistake in Windrow."""
+    if isinstance(error, WindrowError | click.ClickException | click.Abort):
+        return None
+    from windrow.storage.failures import disk_failure
+
+    # A library that was never loaded has raised nothing.
+    arrow, duckdb = sys.modules.get("pyarrow"), sys.modules.get("duckdb")
+    problem = masked("", str(error).strip().partition("\n")[0])
+    if isinstance(error, OSError) and error.errno is not None:
+        return disk_failure(error, str(error.filename or "a file"))
+    if isinstance(error, MemoryError):
+        return InvalidInput(f"there is not enough memory: {problem}; give a smaller memory budget, or do less at once")
+    if arrow is not None and isinstance(error, arrow.ArrowException | OSError):
+        return Damaged(f"there is data that Arrow cannot read: {problem}; --log-level debug shows where")
+    if duckdb is not None and isinstance(error, duckdb.Error):
+        return StorageError(f"DuckDB failed: {problem}; --log-level debug shows where")
+    return None
 
 
 def _usage(error: click.UsageError) -> str:

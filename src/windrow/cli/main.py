@@ -63,7 +63,7 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         silence_stdout()
         code = ExitCode.CLOSED_PIPE
-    if code == ExitCode.CLOSED_PIPE:
+    if code:
         # DuckDB complains at the end of the process of what the broken query has left behind.
         collect()
     return code

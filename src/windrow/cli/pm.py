@@ -13,7 +13,7 @@ from windrow.cli.invocation import Invocation
 from windrow.cli.options import Group, pass_invocation
 from windrow.cli.text import fields
 from windrow.cli.text import table as text_table
-from windrow.errors import Damaged, NotFound, StorageError
+from windrow.errors import Damaged, NotFound, StorageError, WindrowError
 
 if TYPE_CHECKING:
     from windrow.sidecar import Sidecar
@@ -71,7 +71,9 @@ def check(invocation: Invocation, sidecar: str, parquet: str | None) -> None:
 
     path = Path(sidecar)
     _check_is_file(path)
-    findings = check_bytes(path.read_bytes(), name=sidecar)
+    with _read_from(path):
+        content = path.read_bytes()
+    findings = check_bytes(content, name=sidecar)
     if parquet is not None and not findings:
         with _opened(Path(parquet)) as (read, size):
             findings = check_against(Sidecar.open(sidecar), footer_of(read, size, name=parquet), size)
@@ -144,13 +146,26 @@ def _physical(code: int) -> str:
 def _opened(path: Path) -> Iterator[tuple[Read, int]]:
     """Give a way to read bytes of a file, and its size."""
     _check_is_file(path)
-    with path.open("rb") as file:
+    with _read_from(path), path.open("rb") as file:
 
         def read(offset: int, length: int) -> bytes:
             file.seek(offset)
             return file.read(length)
 
         yield read, path.stat().st_size
+
+
+@contextmanager
+def _read_from(path: Path) -> Iterator[None]:
+    """Name the file in what the system reports."""
+    from windrow.storage.failures import disk_failure
+
+    try:
+        yield
+    except WindrowError:
+        raise
+    except OSError as error:
+        raise disk_failure(error, str(path)) from error
 
 
 def _check_is_file(path: Path) -> None:

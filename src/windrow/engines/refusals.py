@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 import duckdb
 
-from windrow.errors import InvalidInput, NotFound, WindrowError
+from windrow.errors import InvalidInput, NotFound, StorageError, WindrowError
 
 __all__ = ["refusal"]
 
@@ -28,6 +28,10 @@ def refusal(error: duckdb.Error, tables: Collection[str], columns: Collection[st
             f"the query needs more memory than it may have: {_first(text)}; ask for fewer rows or columns at once, or "
             "raise memory_limit where the lake is opened"
         )
+    if text.startswith("IO Error"):
+        gone = "No files found" in text
+        hint = "check the path" if gone else "check that the file is there, may be read, and that the disk has space"
+        return (NotFound if gone else StorageError)(f"the query failed: {_first(text)}; {hint}")
     found = _NO_TABLE.search(text)
     if found:
         hint = f"{_near(found[1], tables)}Tables of the lake: {_listed(tables) or 'none yet'}"

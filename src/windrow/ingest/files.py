@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import glob
 import heapq
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ from windrow.ingest.attributes import point_schema
 from windrow.ingest.dead_letter import FILE, PROBLEM
 from windrow.model.points import is_text
 from windrow.storage import ByteRange, open_store
+from windrow.storage.failures import disk_failure
 
 if TYPE_CHECKING:
     from windrow.ingest.otlp_table import PointTable
@@ -290,8 +292,9 @@ def _named(file: SourceFile) -> Iterator[None]:
         raise StorageError(f"{file.name}: {error}") from error
     except OSError as error:
         # What the system reports has a number; what Arrow finds wrong with the bytes has none.
-        kind = Damaged if error.errno is None else StorageError
-        raise kind(f"{file.name}: cannot be read as {file.format}: {error}") from error
+        if error.errno is not None:
+            raise disk_failure(error, file.name) from error
+        raise Damaged(f"{file.name}: cannot be read as {file.format}: {error}") from error
 
 
 def _parts(file: SourceFile) -> list[FilePart]:
@@ -323,12 +326,24 @@ def _format_of(name: str) -> FileFormat:
 
 def _local_files(path: str) -> Iterator[tuple[str, int]]:
     """Yield local files; hidden ones and those that start with an underscore are passed by, as everywhere in a lake."""
-    for name in sorted(glob.glob(path, recursive=True)) or [path]:  # noqa: PTH207 - patterns may be absolute
-        place = Path(name)
-        inside = sorted(place.rglob("*")) if place.is_dir() else [place]
-        for each in inside:
-            if each.is_file() and not (place.is_dir() and _is_hidden(each.relative_to(place))):
-                yield str(each.absolute()), each.stat().st_size
+    try:
+        for name in sorted(glob.glob(path, recursive=True)) or [path]:  # noqa: PTH207 - patterns may be absolute
+            place = Path(name)
+            for each in _inside(place) if place.is_dir() else [place]:
+                if each.is_file() and not (place.is_dir() and _is_hidden(each.relative_to(place))):
+                    yield str(each.absolute()), each.stat().st_size
+    except OSError as error:
+        raise disk_failure(error, str(error.filename or path)) from error
+
+
+def _inside(folder: Path) -> list[Path]:
+    """Return the files in and below a folder; one that cannot be listed is an error, unlike for `rglob`."""
+
+    def fail(error: OSError) -> None:
+        raise error
+
+    found = (Path(place, name) for place, _, names in os.walk(folder, onerror=fail) for name in names)
+    return sorted(found)
 
 
 def _is_hidden(path: Path) -> bool:

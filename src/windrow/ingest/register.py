@@ -144,7 +144,7 @@ class Register:
     def remove(self, paths: Sequence[str]) -> RegisterResult:
         """Take registered files out of the table; the files themselves stay as they are."""
         splits = self.leaving(paths)
-        attempt = self._open(CommitKind.EXPIRE)
+        attempt = self._open(CommitKind.UNREGISTER)
         with self._given_up_on_error(attempt):
             done = self.metastore.publish(self.commit_id, attempt=attempt, replace=[each.split_id for each in splits])
         size = sum(split.size_bytes for split in splits)

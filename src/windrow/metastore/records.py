@@ -57,6 +57,7 @@ class CommitKind(StrEnum):
     REGISTER = "register"
     COMPACT = "compact"
     EXPIRE = "expire"
+    UNREGISTER = "unregister"
 
 
 class CommitState(StrEnum):

@@ -52,9 +52,17 @@ def window_duration(value: str | int | timedelta) -> int:
     """
     seconds = _seconds(value)
     if seconds not in _VALID_SECONDS:
+        problem = "does not divide an hour evenly" if _is_duration(value) else "is not a duration"
         valid = ", ".join(f"{minutes}m" for minutes in VALID_MINUTES)
-        raise InvalidInput(f"window duration {value!r} does not divide an hour evenly; use one of {valid}")
+        raise InvalidInput(f"window duration {value!r} {problem}; use one of {valid}")
     return seconds
+
+
+def _is_duration(value: object) -> bool:
+    """Whether a value is a duration, though perhaps none of a window."""
+    if not isinstance(value, str):
+        return type(value) is int or isinstance(value, timedelta)
+    return re.fullmatch(r"[1-9][0-9]*[smhdw]", value) is not None
 
 
 def _seconds(value: object) -> int:

@@ -89,7 +89,13 @@ def arrow_schema(sidecar: Sidecar) -> pa.Schema:
 def arrow_of(schema: VirtualSchema) -> pa.Schema:
     """The columns of a virtual file as Arrow has them."""
     # Of a footer without row groups, since the whole of it would be parsed.
-    return pq.read_schema(pa.BufferReader(synthesise_footer(schema, []))).remove_metadata()
+    try:
+        return pq.read_schema(pa.BufferReader(synthesise_footer(schema, []))).remove_metadata()
+    except (pa.ArrowException, OSError) as error:
+        raise Incompatible(
+            f"a column is of a form that Arrow does not read: {error}; leave it out, or write the file anew by another "
+            "program, such as DuckDB's COPY"
+        ) from error
 
 
 def _repeats(footer: ParquetFooter) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from windrow.errors import InvalidInput, Replaced, StorageError
+from windrow.errors import Damaged, InvalidInput, Replaced, StorageError
 from windrow.storage.protocol import ByteRange, Identity, ObjectInfo
 
 __all__ = ["Fetch", "check_identity", "check_suffix", "coalesce", "gap_for", "read_ranges", "too_short"]
@@ -100,8 +100,17 @@ def too_short(name: str, asked: ByteRange | Fetch, came: int) -> StorageError:
 
 
 def check_identity(name: str, expect: Identity | None, found: ObjectInfo) -> None:
-    """Refuse an object that is not the expected one."""
+    """Refuse an object that is not the expected one.
+
+    One that is known by its size alone is never written again: another size is damage, not a newer object.
+    """
     if expect is not None and not expect.fits(found):
+        if expect.etag is None and expect.modified is None:
+            problem = "was cut short" if found.size < expect.size else "is longer than what was written"
+            raise Damaged(
+                f"{name}: has {found.size} bytes and not {expect.size}, it {problem}; bring it back from a backup, and "
+                "see with check what else is damaged"
+            )
         raise Replaced(
             f"{name}: the object was replaced: expected {expect}, found {found.identity}; plan the query again"
         )

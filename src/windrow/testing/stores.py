@@ -20,7 +20,7 @@ from typing import TypeVar
 
 import pytest
 
-from windrow.errors import AlreadyExists, InvalidInput, NotFound, Replaced, StorageError
+from windrow.errors import AlreadyExists, Damaged, InvalidInput, NotFound, Replaced, StorageError
 from windrow.storage.protocol import LIST_PAGE, ByteRange, Identity, ObjectInfo, Store
 
 __all__ = ["HOSTILE_KEYS", "ODD_KEYS", "StoreTests"]
@@ -188,9 +188,11 @@ class StoreTests:
             assert store.get_ranges("wide", wanted, expect=expect) == [bytes(4), bytes(4)]
         store.put("wide", bytes(size - 1) + b"1")
         assert store.get_ranges("wide", wanted, expect=Identity(size)) == [bytes(3) + b"1", bytes(4)]
-        for expect in (Identity(size - 1), Identity(size, known)):
-            with pytest.raises(Replaced, match="wide"):
-                store.get_ranges("wide", wanted, expect=expect)
+        with pytest.raises(Replaced, match="wide"):
+            store.get_ranges("wide", wanted, expect=Identity(size, known))
+        for other, problem in ((size - 1, "longer"), (size + 1, "cut short")):
+            with pytest.raises(Damaged, match=f"wide.*{problem}"):
+                store.get_ranges("wide", wanted, expect=Identity(other))
         with pytest.raises(NotFound):
             store.get_ranges("no/such/key", wanted, expect=Identity(size))
 
