@@ -31,9 +31,11 @@ def mirrored(world, table):
 @pytest.mark.parametrize("verb", ["put_if_absent", "list", "get"])
 @pytest.mark.parametrize("nth", [1, 2, 3])
 def test_whatever_fails_the_commit_stands_and_the_mirror_catches_up(world, caplog, kind, verb, nth):
+    with world.open() as lake:
+        create(lake)
     faulty = FaultyStore(world.store, Fault(kind, nth, verb, keep=40))
     with world.open(lambda _: faulty) as lake:
-        table = create(lake)
+        table = lake.table("events")
         with caplog.at_level(logging.ERROR):
             for minute in range(3):
                 assert table.ingest(points(minute)).version == minute + 1
