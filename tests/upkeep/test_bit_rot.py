@@ -105,6 +105,21 @@ def test_a_damaged_split_that_a_rule_does_not_contradict_is_found_by_its_digest_
     store.put(split.key, clean)
 
 
+def test_a_footer_that_makes_no_sense_is_a_finding_and_no_error(lake):
+    table, store = lake.table("events"), lake.context.store
+    split = visible(table)[0]
+    clean = store.get(split.key)
+    # the codec of a column becomes one that nobody knows
+    assert b"\x15\x0c\x16" in clean
+    store.put(split.key, clean[::-1].replace(b"\x16\x0c\x15", b"\x16\x2c\x15", 1)[::-1])
+    try:
+        findings = check_split(store, split, table.settings, data=True)
+    finally:
+        store.put(split.key, clean)
+    assert {finding.place for finding in findings} == {split.key}
+    assert any("unknown codec" in finding.problem for finding in findings)
+
+
 def test_splits_without_a_digest_stay_readable_and_are_reported_as_unprotected(tmp_path, capsys):
     with windrow.connect(tmp_path / "lake") as lake:
         table = lake.create_table("events", sort="host|timestamp/V2", window="15m", mirror=False)

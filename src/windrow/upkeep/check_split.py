@@ -6,7 +6,7 @@ for what is wrong with a split, only for a store that fails.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -57,6 +57,9 @@ _SAID = (
 """What a file says of itself that must be what the metastore says."""
 
 
+_SENSELESS = (Damaged, Incompatible, InvalidInput, LookupError, ValueError, TypeError, ArithmeticError)
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """Something that is wrong."""
@@ -85,10 +88,19 @@ def check_split(
         return [*findings, Finding("file", split.key, "it is gone; its rows are lost unless a backup has it")]
     except (Damaged, Incompatible) as error:
         return [*findings, Finding("file", split.key, str(error))]
-    findings += _file(split, info, footer)
-    findings += _sidecar(store, split, info, footer)
-    findings += _rows(split, place.get(key), settings) if data else _nulls(split, footer, settings)
+    findings += _guarded(split, _file(split, info, footer))
+    findings += _guarded(split, _sidecar(store, split, info, footer))
+    rows = _rows(split, place.get(key), settings) if data else _nulls(split, footer, settings)
+    findings += _guarded(split, rows)
     return findings
+
+
+def _guarded(split: SplitMetadata, findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Findings, and one more where a damaged footer leads to nothing that can be looked at."""
+    try:
+        yield from findings
+    except _SENSELESS as error:
+        yield Finding("footer", split.key, f"it makes no sense: {error}")
 
 
 def _rules(split: SplitMetadata) -> Iterator[Finding]:
