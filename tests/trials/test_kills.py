@@ -17,7 +17,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.trials.population import RETENTION, SORT, TABLES, Notebook, is_old, read, violations_of
+from tests.trials.population import RETENTION, SORT, TABLES, Notebook, is_old, read, rows_of, violations_of
 
 import windrow
 
@@ -119,7 +119,8 @@ def prepare(tmp_path, url, options, metastore, bucket=None, prefix=""):
     }
     with windrow.connect(url, metastore=metastore, store_options=options, cache=None) as lake:
         for table in TABLES:
-            lake.create_table(table, sort=SORT, policy={"merge_factor": 2})
+            # A first batch, so that readers find the columns that they name.
+            lake.create_table(table, sort=SORT, policy={"merge_factor": 2}).ingest(rows_of(table, 0))
     return place, Notebook(place["notes"])
 
 
