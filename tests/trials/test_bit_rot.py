@@ -40,7 +40,8 @@ def batch(number):
             "id": pa.array(ids, pa.int64()),
             "service": [f"s{each % 3}" for each in ids],
             "timestamp": pa.array([START + timedelta(seconds=37 * each) for each in ids], pa.timestamp("us", "UTC")),
-            "value": [each / 7 for each in ids],
+            # Sums are exact in any order.
+            "value": [each / 8 for each in ids],
             "size": pa.array([None if each % 11 == 0 else each % 5 for each in ids], pa.int32()),
             "note": [None if each % 4 else f"note {each}" for each in ids],
         }
