@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 from contextlib import closing, suppress
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
@@ -190,3 +191,12 @@ def test_settings_that_are_changed_on_purpose_are_sound(path):
 def test_a_row_that_was_written_without_a_checksum_is_sound(path):
     change(path, "update windrow_tables set checksum = null")
     assert checked(path).sound
+
+
+def test_a_map_whose_entries_have_names_of_their_own_is_sound(tmp_path):
+    kind = pa.map_(pa.string(), pa.field("tag", pa.string()))
+    rows = {"host": ["a"], "timestamp": pa.array([0], pa.timestamp("us")), "tags": pa.array([[("a", "b")]], kind)}
+    with windrow.connect(tmp_path / "lake") as lake:
+        table = lake.create_table("events", sort="host|timestamp/V2")
+        table.ingest(pa.table(rows))
+        assert table.upkeep.check().findings == ()
