@@ -10,8 +10,9 @@ import time
 class CuttingProxy:
     """Forwards connections of 127.0.0.1 to a server; use it in a `with` block.
 
-    `cut(nth, after, away)` breaks the connection at the nth COMMIT from now on. With `after` the server gets it and its
-    answer is thrown away, else it never arrives. For `away` seconds no new connection is let through.
+    `cut(nth, of, after, away)` breaks the connection at the nth COMMIT from now on, of transactions that said `of`.
+    With `after` the server gets it and its answer is thrown away, else it never arrives. For `away` seconds no new
+    connection is let through.
     """
 
     def __init__(self, address):
@@ -30,9 +31,9 @@ class CuttingProxy:
     def __exit__(self, *_):
         self._listener.close()
 
-    def cut(self, nth, *, after, away):
+    def cut(self, nth, *, of=b"", after, away):
         with self._lock:
-            self._plan = [nth, after, away]
+            self._plan = [nth, of, after, away]
 
     def heal(self):
         """Cut nothing from now on, and let everybody in."""
@@ -54,23 +55,28 @@ class CuttingProxy:
         family = socket.AF_UNIX if isinstance(self._address, str) else socket.AF_INET
         with client, socket.socket(family, socket.SOCK_STREAM) as server, contextlib.suppress(OSError):
             server.connect(self._address)
+            said = b""
             while True:
                 for ready in select.select([client, server], [], [])[0]:
                     data = ready.recv(65536)
                     if not data:
                         return
-                    if ready is client and self._is_cut(data, server):
-                        return
+                    if ready is client:
+                        said += data
+                        if b"COMMIT" in data:
+                            if self._is_cut(data, said, server):
+                                return
+                            said = b""
                     (server if ready is client else client).sendall(data)
 
-    def _is_cut(self, data, server):
+    def _is_cut(self, data, said, server):
         with self._lock:
-            if b"COMMIT" not in data or self._plan is None:
+            if self._plan is None or self._plan[1] not in said:
                 return False
             self._plan[0] -= 1
             if self._plan[0]:
                 return False
-            (_, after, away), self._plan = self._plan, None
+            (_, _, after, away), self._plan = self._plan, None
             self.cuts += 1
         if after:
             server.sendall(data)

@@ -61,8 +61,8 @@ class Nursery:
         self._program.communicate()
 
 
-def run_trial(place, notes, kills):
-    """Kill one process after the other, each within half a second of work of somebody."""
+def run_trial(place, notes, kills, pause):
+    """Kill one process after the other, after a pause of up to so many seconds."""
     draw = random.Random(kills)
     nursery = Nursery(place)
     ends = time.monotonic() + MOST_SECONDS
@@ -71,7 +71,7 @@ def run_trial(place, notes, kills):
             while len(notes.read("done")) < kill:
                 assert time.monotonic() < ends, f"only {len(notes.read('done'))} turns of work in {MOST_SECONDS} s"
                 time.sleep(0.01)
-            time.sleep(draw.uniform(0, 0.5))
+            time.sleep(draw.uniform(0, pause))
             nursery.kill(draw.randrange(len(ROLES)))
         time.sleep(1)
     finally:
@@ -124,8 +124,8 @@ def prepare(tmp_path, url, options, metastore, bucket=None, prefix=""):
     return place, Notebook(place["notes"])
 
 
-def hold_trial(place, notes, kills):
-    run_trial(place, notes, kills)
+def hold_trial(place, notes, kills, *, pause):
+    run_trial(place, notes, kills, pause)
     with windrow.connect(
         place["lake"], metastore=place["metastore"], store_options=place["options"], create=False, cache=None
     ) as lake:
@@ -141,7 +141,7 @@ def hold_trial(place, notes, kills):
 @pytest.mark.parametrize("kills", KILLS)
 def test_killed_processes_break_no_promise_on_sqlite_and_a_folder(tmp_path, kills):
     place, notes = prepare(tmp_path, tmp_path / "lake", {}, None)
-    hold_trial(place, notes, kills)
+    hold_trial(place, notes, kills, pause=0.8)
 
 
 @pytest.mark.long
@@ -154,4 +154,5 @@ def test_killed_processes_break_no_promise_on_postgresql_and_s3(
 ):
     bucket, prefix = s3_url.removeprefix("s3://").split("/", 1)
     place, notes = prepare(tmp_path, s3_url, s3_options, postgres_url, bucket, f"raw-{prefix}")
-    hold_trial(place, notes, kills)
+    # Every request goes to a server of one thread, so that work takes longer.
+    hold_trial(place, notes, kills, pause=2.0)
