@@ -124,7 +124,7 @@ def test_folders_that_are_columns_and_names_of_files_are_duckdbs_own(lake, raw):
 
 
 def test_a_local_file_that_is_not_there_or_none_is_refused(lake, tmp_path):
-    with pytest.raises(InvalidInput, match="nothing.parquet"):
+    with pytest.raises(NotFound, match="nothing.parquet"):
         lake.sql(f"select * from '{tmp_path}/nothing.parquet'")
     (tmp_path / "bad.parquet").write_bytes(b"something else that is no Parquet file")
     with pytest.raises(InvalidInput, match="bad.parquet"):

@@ -119,14 +119,21 @@ class Worker:
 
 
 class _Heed:
-    """Handles Ctrl-C as Python does, and counts how often it came."""
+    """Handles Ctrl-C as the handler before it does, and counts how often that was an interrupt.
 
-    def __init__(self) -> None:
+    A session of Spark installs a handler of its own.
+    """
+
+    def __init__(self, handler: Callable[[int, FrameType | None], object]) -> None:
+        self.handler = handler
         self.count = 0
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        self.count += 1
-        signal.default_int_handler(number, frame)
+        try:
+            self.handler(number, frame)
+        except KeyboardInterrupt:
+            self.count += 1
+            raise
 
 
 @contextmanager
@@ -137,14 +144,13 @@ def heeding_ctrl_c(*, calls_user: bool = False) -> Iterator[None]:
     block that ends well is ended by it too, unless it calls code of the user, who may have handled it.
     """
     handler = signal.getsignal(signal.SIGINT)
-    is_default = handler is signal.default_int_handler
-    if threading.current_thread() is not threading.main_thread() or not (is_default or isinstance(handler, _Heed)):
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
         yield
         return
-    heed = handler if isinstance(handler, _Heed) else _Heed()
+    heed = handler if isinstance(handler, _Heed) else _Heed(handler)
     before = heed.count
     try:
-        if is_default:
+        if heed is not handler:
             signal.signal(signal.SIGINT, heed)
         yield
     except Exception as error:
@@ -152,8 +158,8 @@ def heeding_ctrl_c(*, calls_user: bool = False) -> Iterator[None]:
             raise KeyboardInterrupt from error
         raise
     finally:
-        if is_default:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+        if heed is not handler:
+            signal.signal(signal.SIGINT, handler)
     if heed.count > before and not calls_user:
         raise KeyboardInterrupt
 
