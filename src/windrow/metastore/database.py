@@ -49,6 +49,7 @@ Clock = Callable[[], int]
 """Returns the time in microseconds since the epoch."""
 
 _SQLITE_BUSY_SECONDS = 30
+_SQLITE_BUSY_PAUSE = 0.02
 _LOCK_TIMEOUT = "30s"
 _COPY_FROM_ROWS = 50
 _MARKS = 2**32
@@ -278,9 +279,20 @@ class Database:
             self._let_readers_go_on()
 
     def _let_readers_go_on(self) -> None:
-        """Keep SQLite's write-ahead log, with which nobody waits for a writer; it is a property of the file."""
-        with self._named_errors(), self.engine.connect().execution_options(sqlite_begin=None) as connection:
-            connection.exec_driver_sql("PRAGMA journal_mode=WAL")
+        """Keep SQLite's write-ahead log, with which nobody waits for a writer; it is a property of the file.
+
+        SQLite does not wait for others who change it at the same time.
+        """
+        ends = time.monotonic() + _SQLITE_BUSY_SECONDS
+        while True:
+            try:
+                with self._named_errors(), self.engine.connect().execution_options(sqlite_begin=None) as connection:
+                    connection.exec_driver_sql("PRAGMA journal_mode=WAL")
+                return
+            except MetastoreError as error:
+                if not error.retryable or time.monotonic() > ends:
+                    raise
+                time.sleep(_SQLITE_BUSY_PAUSE)
 
     def _check_revision(self, revision: str | None) -> None:
         known = known_revisions()
