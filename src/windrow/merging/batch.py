@@ -25,9 +25,14 @@ from windrow.parquet.page_grammar import PROTECTED
 from windrow.parquet.page_reader import Chunks, Coded, CodedRows, Fixed, scan_pages, unpack, unreadable, verify_pages
 from windrow.splits.columns import Column, Way
 
-__all__ = ["Batch", "Piece", "Source"]
+__all__ = ["COPIES", "KEY_AND_PLACE", "Batch", "Piece", "Source"]
 
 LACKING, FOREIGN = -1, -2
+
+KEY_AND_PLACE, COPIES = 96, 3
+"""A row has its key and its place in the order; a column is there as pages, as values, and as values in the order."""
+PLACE, ARROW_COPIES = 64, 5
+"""Keys are gone when pyarrow has a column; it takes more to decode, order and write it than the values in bytes."""
 
 
 class Piece(NamedTuple):
@@ -78,9 +83,9 @@ class Batch:
         return int(self.starts[-1])
 
     @property
-    def widest(self) -> int:
-        """The bytes a row that the widest of the columns takes which were decoded."""
-        return max(self._sizes.values(), default=0) // max(self.rows, 1)
+    def row_bytes(self) -> int:
+        """The bytes a row that a batch takes at its worst, by the columns that were decoded."""
+        return max(self._sizes.values(), default=0)
 
     def without(self, dropped: Collection[int]) -> Batch:
         """The same bytes, but none of the rows of some pieces."""
@@ -131,7 +136,7 @@ class Batch:
     def values(self, column: int) -> Coded | CodedRows | Fixed | pa.ChunkedArray:
         """A column of all rows."""
         values = self._decoded(column)
-        self._sizes[column] = _size(values)
+        self._sizes[column] = _row_bytes(values, self.rows) if self.rows else 0
         return values
 
     def _decoded(self, column: int) -> Coded | CodedRows | Fixed | pa.ChunkedArray:
@@ -260,14 +265,12 @@ class Batch:
             raise Damaged(f"{where}: cannot be read: {error}; restore the file or take it out of the table") from error
 
 
-def _size(values: Coded | CodedRows | Fixed | pa.ChunkedArray) -> int:
-    """The bytes of a column in memory."""
-    if isinstance(values, Fixed):
-        return int(values.values.nbytes)
+def _row_bytes(values: Coded | CodedRows | Fixed | pa.ChunkedArray, rows: int) -> int:
+    """The bytes a row that a batch takes while a column goes through the order."""
     if isinstance(values, pa.ChunkedArray):
-        # it is put into its order and written by way of further copies
-        return 2 * int(values.nbytes)
-    return values.codes.nbytes + int(values.texts.nbytes)
+        return PLACE + ARROW_COPIES * int(values.nbytes) // rows
+    size = values.values.nbytes if isinstance(values, Fixed) else values.codes.nbytes + int(values.texts.nbytes)
+    return KEY_AND_PLACE + COPIES * int(size) // rows
 
 
 def _width(column: Column) -> int:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from windrow.merging.batch import Batch, Piece, Source
+from windrow.merging.batch import COPIES, KEY_AND_PLACE, Batch, Piece, Source
 from windrow.merging.columns import chunk_table, united_schema, with_field_ids
 from windrow.merging.copies import Copies, row_groups
 from windrow.merging.cuts import Cuts
@@ -31,11 +31,6 @@ from windrow.splits.columns import Column, Way, created_by, plan_columns
 
 __all__ = ["DEFAULT_OPTIONS", "Merge", "MergeOptions"]
 
-KEY_AND_PLACE = 96
-COPIES = 3
-"""A column is in memory about so many times: as pages, as values, and as values in the new order."""
-VALUE = 20
-"""What a value takes that is no flat number or text, and of which footers tell only how often there is one."""
 LEAST_ROWS = 256 * 1024
 """A batch has so many rows whatever the budget: with fewer, hardly a row group could be written of any."""
 NOTHING = (-1, -1)
@@ -108,16 +103,35 @@ class Merge:
         """Do all of it; the outputs are complete but for what `Output.finish` adds."""
         cuts = Cuts.of(self.inputs, self.options.outputs)
         at = [(0, 0)] * len(self.inputs)
-        row_bytes, failed = _row_bytes(self.source), 0
+        row_bytes, failed = self._row_bytes(), 0
         self._patient = sum(source.rows for source in self.inputs) > self._most(row_bytes)
         while any(at[number][0] < source.groups for number, source in enumerate(self.inputs)):
             batch = Batch(self.source, self._choose(at, self._most(row_bytes) << failed))
             done = self._batch(batch, at, cuts)
             failed = 0 if done else failed + 1
             # what values take once they are decoded is not in the footers
-            row_bytes = max(row_bytes, KEY_AND_PLACE + COPIES * batch.widest)
+            row_bytes = max(row_bytes, batch.row_bytes)
         self.rows_at_once = self._most(row_bytes)
         return self.outputs
+
+    def _row_bytes(self) -> int:
+        """What a row takes in memory: its stored bytes, and what it takes while the widest column is moved."""
+        rows = max(sum(source.rows for source in self.inputs), 1)
+        stored = sum(int(source.footer.chunks["total_compressed_size"].sum()) for source in self.inputs)
+        widest = int(self.source.chunks["total_uncompressed_size"].sum(axis=0).max(initial=0))
+        return stored // rows + max(KEY_AND_PLACE + COPIES * (widest // rows), self._sampled_row_bytes())
+
+    def _sampled_row_bytes(self) -> int:
+        """The same by the columns that pyarrow decodes, of one row group: what these take is not in the footers."""
+        largest = max(range(len(self.inputs)), key=lambda number: self.inputs[number].rows, default=0)
+        others = [place for place, column in enumerate(self.columns) if column.way is Way.ARROW]
+        few = sum(source.rows for source in self.inputs) <= self.options.layout.row_group_rows
+        if few or not others:
+            return 0
+        sample = Batch(self.source, [Piece(largest, 0, 0, int(self.inputs[largest].footer.row_group_rows[0]))])
+        for place in others:
+            sample.values(place)
+        return sample.row_bytes
 
     def _most(self, row_bytes: int) -> int:
         """How many rows a batch should have."""
@@ -291,23 +305,6 @@ class Merge:
         wanted = frozenset((*self.schema.column_names, self.timestamp))
         sorted_by = frozenset(column.name for _, column in self._sorting)
         self.outputs.append(Output(self.file_schema, self.columns, sorting, wanted, sorted_by))
-
-
-def _row_bytes(source: Source) -> int:
-    """What a row takes in memory: its key and its place in the order, its stored bytes, and the widest column."""
-    rows = max(sum(each.rows for each in source.inputs), 1)
-    stored = int(source.chunks["total_compressed_size"].sum())
-    widest = int(source.chunks["total_uncompressed_size"].sum(axis=0).max(initial=0))
-    others = [column.name for column in source.columns if column.way is Way.ARROW]
-    for name in others:
-        parts = [
-            each.footer.chunks[:, [leaf.index for leaf in each.footer.leaves if leaf.path[0] == name]]
-            for each in source.inputs
-        ]
-        stored += sum(int(part["total_compressed_size"].sum()) for part in parts)
-        values = sum(int(part["num_values"].sum()) for part in parts)
-        widest = max(widest, VALUE * values, sum(int(part["total_uncompressed_size"].sum()) for part in parts))
-    return KEY_AND_PLACE + stored // rows + COPIES * (widest // rows)
 
 
 def _few(_group: int, first: int, last: int) -> bool:

@@ -32,7 +32,7 @@ from windrow.parquet.footer import read_footer
 from windrow.parquet.page_reader import Coded, CodedRows, Fixed
 from windrow.parquet.schema import LogicalType
 from windrow.splits.columns import Column, Way
-from windrow.storage import Store
+from windrow.storage import Store, let_go
 
 __all__ = ["Numbers", "ReadBack", "step_back"]
 
@@ -79,6 +79,7 @@ class ReadBack:
         file = pq.ParquetFile(pa.BufferReader(pa.py_buffer(data)), read_dictionary=self._nested_texts)
         for groups in self._slabs(written.footer.row_group_rows.tolist()):
             self._read_slab(file, source, groups)
+            let_go(data)
 
     def _slabs(self, rows: Sequence[int]) -> Iterator[list[int]]:
         """Row groups that are read together."""

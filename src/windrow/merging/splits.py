@@ -32,7 +32,7 @@ from windrow.splits.digests import digest_of
 from windrow.splits.granule_keys import keys_of_rows
 from windrow.splits.writer import SplitName
 from windrow.splits.zone_maps import column_zone
-from windrow.storage import ByteRange, LocalStore, Store
+from windrow.storage import ByteRange, LocalStore, Store, let_go
 
 __all__ = ["merge_splits", "open_splits"]
 
@@ -232,8 +232,9 @@ def _verify(merge: Merge, data: Sequence[memoryview], bookkeeping: Sequence[str]
     if merge.sums is not None:
         back = ReadBack(merge.columns, merge.schema, merge.sums.copied, merge.rows_at_once)
         verify_all(data, merge.sums, back, columns.names)
-    for output, buffer in zip(merge.outputs, buffers, strict=True):
+    for output, buffer, content in zip(merge.outputs, buffers, data, strict=True):
         verify_sample(buffer, output.witnesses, merge.inputs, merge.schema, columns)
+        let_go(content)
 
 
 def _granule_keys(output: Output, schema: SortSchema) -> list[tuple[FirstKeys, ...]]:

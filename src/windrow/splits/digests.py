@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from windrow.storage import BytesLike
+from windrow.storage import BytesLike, pieces
 
 __all__ = ["checksum", "digest_of", "joined_digest"]
 
@@ -27,7 +27,7 @@ def checksum(data: BytesLike) -> int:
 
 def digest_of(data: BytesLike) -> str:
     """The digest of a file, given its bytes."""
-    return _text(checksum(data))
+    return joined_digest((checksum(piece), len(piece)) for piece in pieces(data))
 
 
 def joined_digest(pieces: Iterable[tuple[int, int]]) -> str:

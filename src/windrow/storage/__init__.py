@@ -6,6 +6,7 @@
 from windrow.storage.counting import CountingStore, Counts
 from windrow.storage.keys import check_key, uri_of
 from windrow.storage.local import LocalStore
+from windrow.storage.mapped import let_go, pieces
 from windrow.storage.opening import address_of, open_store
 from windrow.storage.patient import PatientStore
 from windrow.storage.protocol import VERBS, ByteRange, BytesLike, Identity, ObjectInfo, Store, Verb
@@ -33,8 +34,10 @@ __all__ = [
     "coalesce",
     "gap_for",
     "is_foreign",
+    "let_go",
     "local_path",
     "open_store",
+    "pieces",
     "reach",
     "reach_foreign",
     "uri_of",

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import errno
 import itertools
-import mmap
 import os
 import re
 import stat
@@ -24,6 +23,7 @@ from windrow.errors import StorageError
 from windrow.storage.failures import disk_failure, missing, taken
 from windrow.storage.keys import RESERVED, check_key, check_prefix, key_problem
 from windrow.storage.kinds import LOCAL_GAP
+from windrow.storage.mapped import pieces
 from windrow.storage.protocol import ByteRange, BytesLike, Identity, ObjectInfo, Pieces
 from windrow.storage.ranges import Fetch, check_identity, check_suffix, read_ranges, too_short
 
@@ -33,7 +33,6 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _HIDDEN = re.compile(rf"{re.escape(RESERVED)}\d+-\d+(?:-(?P<name>.+))?\.tmp")
 _LONGEST_NAME = 255
-_PIECE = 8 * 2**20
 
 # One counter for the process: two stores on one folder never try the same name.
 _serial = itertools.count()
@@ -389,7 +388,7 @@ def _publish(path: Path, data: BytesLike, publish: Callable[[Path, Path], None])
     file, hidden = _create_hidden(path)
     try:
         with open(file, "wb") as stream:  # noqa: PTH123 (a descriptor has no path)
-            for piece in _pieces(data):
+            for piece in pieces(data):
                 stream.write(piece)
             stream.flush()
             # A failed sync is not tried again: the second one would answer for pages that the first has dropped.
@@ -400,17 +399,6 @@ def _publish(path: Path, data: BytesLike, publish: Callable[[Path, Path], None])
         hidden.unlink(missing_ok=True)
         raise
     return status
-
-
-def _pieces(data: BytesLike) -> Iterator[BytesLike]:
-    """All of the data; a mapped file piece by piece, and what was written is unmapped: it would count as our memory."""
-    mapped = data.obj if isinstance(data, memoryview) else None
-    if not isinstance(mapped, mmap.mmap) or len(data) != len(mapped):
-        yield data
-        return
-    for start in range(0, len(data), _PIECE):
-        yield data[start : start + _PIECE]
-        mapped.madvise(mmap.MADV_DONTNEED, start, min(_PIECE, len(data) - start))
 
 
 def _create_hidden(path: Path) -> tuple[int, Path]:
