@@ -242,7 +242,8 @@ class TestSqlite:
     def test_a_folder_that_is_away_leaves_the_outcome_unknown(self, metastore, sqlite_url, tmp_path):
         away = tmp_path.with_name(f"{tmp_path.name}-away")
         with SqlMetastore(sqlite_url, sleep=lambda _: None) as client:
-            client.close()
+            # A connection that is open would still have the file.
+            client.database.engine.dispose()
             tmp_path.rename(away)
             with pytest.raises(CommitUnknown, match="unable to open database file") as failed:
                 merge(client)

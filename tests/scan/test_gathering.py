@@ -26,7 +26,7 @@ from windrow.scan.where import parse_where
 from windrow.testing.worlds import compact, visible
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-COLUMNS = ("metric_name", "host", "timestamp", "value", "count", "small", "single", "local")
+COLUMNS = ("metric_name", "host", "timestamp", "value", "reading", "count", "small", "single", "local")
 
 
 def batch(seed, rows, metrics):
@@ -41,7 +41,8 @@ def batch(seed, rows, metrics):
             "metric_name": [f"metric_{n}" for n in random.integers(0, metrics, rows)],
             "host": pa.array([f"hôst {n}" for n in random.integers(0, 10**6, rows)], mask=nothing),
             "timestamp": pa.array(times, pa.timestamp("us", "UTC")),
-            "value": pa.array(values, mask=random.random(rows) < 0.1),
+            "value": values,
+            "reading": pa.array(values, mask=random.random(rows) < 0.1),
             "count": pa.array(random.integers(-9, 9, rows), pa.int64(), mask=random.random(rows) < 0.1),
             "small": pa.array(random.integers(-9, 9, rows), pa.int32()),
             "single": pa.array(values, pa.float32(), mask=nothing),
@@ -127,7 +128,7 @@ TESTS = st.one_of(
     st.integers(-10, 10).map("count > {}".format),
     st.integers(-10, 10).map("small = {}".format),
     st.just("count in (1, 2, 3)"),
-    st.just("value > 0.5"),
+    st.just("reading > 0.5"),
     st.just("single < 0"),
 )
 CONDITIONS = st.lists(TESTS, min_size=1, max_size=3).map(" and ".join)
