@@ -193,6 +193,16 @@ def test_a_row_that_was_written_without_a_checksum_is_sound(path):
     assert checked(path).sound
 
 
+def test_a_schema_whose_keys_fit_no_table_any_more_names_the_way_back(path):
+    old, new = "REFERENCES windrow_tables (table_key)", "REFERENCES windrow_tables (table_kex)"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        changed = "UPDATE sqlite_master SET sql = replace(sql, ?, ?) WHERE name = 'windrow_runs' AND sql LIKE ?"
+        assert connection.execute(changed, (old, new, f"%{old}%")).rowcount == 1
+    with pytest.raises(Damaged, match=r"foreign key mismatch.*windrow check --repair"):
+        checked(path)
+
+
 def test_a_map_whose_entries_have_names_of_their_own_is_sound(tmp_path):
     kind = pa.map_(pa.string(), pa.field("tag", pa.string()))
     rows = {"host": ["a"], "timestamp": pa.array([0], pa.timestamp("us")), "tags": pa.array([[("a", "b")]], kind)}

@@ -50,6 +50,10 @@ Clock = Callable[[], int]
 
 _SQLITE_BUSY_SECONDS = 30
 _SQLITE_BUSY_PAUSE = 0.02
+_SIGNS_OF_DAMAGE = (
+    *("no such ", "no column named", "foreign key mismatch"),
+    *("malformed", "decode to UTF-8", "not a database"),
+)
 _LOCK_TIMEOUT = "30s"
 _COPY_FROM_ROWS = 50
 _MARKS = 2**32
@@ -461,10 +465,8 @@ def _is_damage(error: Exception) -> bool:
         return False
     code = getattr(cause, "sqlite_errorcode", None)
     is_broken = code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-    # The schema is Windrow's own: a name that is missing was damaged.
-    return is_broken or any(
-        sign in str(cause) for sign in ("no such ", "malformed", "decode to UTF-8", "not a database")
-    )
+    # The schema is Windrow's own: a name that is missing, or a key that fits none, was damaged.
+    return is_broken or any(sign in str(cause) for sign in _SIGNS_OF_DAMAGE)
 
 
 def _first_line(error: Exception) -> str:
