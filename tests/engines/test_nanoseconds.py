@@ -183,6 +183,7 @@ def test_files_of_nanoseconds_are_asked_alike(lake):
     ],
 )
 def test_what_cannot_match_is_left_out(lake, condition):
-    explained = lake.explain(f"select max(n) from fine where {condition}").to_dict()
+    # A sum is never answered from metadata, wherever the hour begins.
+    explained = lake.explain(f"select sum(n) from fine where {condition}").to_dict()
     windows = next(step for step in explained["tables"][0]["steps"] if step["units"] == "windows")
     assert windows["kept"] <= 4 < windows["asked"]
