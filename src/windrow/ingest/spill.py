@@ -30,6 +30,8 @@ HELD_ROWS = 256 * 2**20
 """Bytes of rows that a task holds at once, unless its memory is bounded."""
 _COPIES = 4
 """Rows are in memory about so many times while they are coded, ordered and moved."""
+_KEY = 32
+"""What the key and the place of a row take while rows are ordered, as if they were more of its bytes."""
 _WORK = 24 * 2**20
 """What a task takes besides: pages that are being written, and what libraries hold."""
 _LEAST_HELD = 8 * 2**20
@@ -52,12 +54,13 @@ def in_budget(batches: Iterable[pa.RecordBatch], budget: int) -> Iterator[tuple[
     held: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
-        if held and batch.num_rows and size + batch.nbytes > budget:
+        taken = batch.nbytes + _KEY * batch.num_rows
+        if held and batch.num_rows and size + taken > budget:
             yield held, False
             held, size = [], 0
         if batch.num_rows:
             held.append(batch)
-            size += batch.nbytes
+            size += taken
     if held:
         yield held, True
 

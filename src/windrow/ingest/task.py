@@ -16,6 +16,7 @@ from windrow.ingest.late import ArrivalRule
 from windrow.ingest.report import Counts, Names, Report, text_of
 from windrow.ingest.spill import HELD_ROWS, RUN_GROUP_ROWS, Group, Spill, cut_down, in_budget
 from windrow.ingest.steps import add_timeseries_id, cut
+from windrow.merging.heap import return_freed_memory
 from windrow.metastore import TableColumn
 from windrow.model.ordering import encoded
 from windrow.model.points import required_columns
@@ -63,16 +64,19 @@ class WriteTask:
                 for report in self._take(store, held, f"{task_attempt}-{chunk}"):
                     if not isinstance(report, tuple):
                         yield report
-                        continue
-                    group, part = report
-                    write = partial(self._write, group=group, part=part)
-                    if is_last and group not in spill:
-                        yield write(store, f"{task_attempt}-{next(numbers)}")
+                    elif is_last and report[0] not in spill:
+                        yield self._write(store, f"{task_attempt}-{next(numbers)}", *report)
                     else:
-                        spill.add(group, partial(write, row_group_rows=RUN_GROUP_ROWS))
+                        write = partial(self._write, group=report[0], part=report[1], row_group_rows=RUN_GROUP_ROWS)
+                        spill.add(report[0], write)
+                        del write
+                    del report
+                if spill.groups:
+                    return_freed_memory()
             for group in spill.groups:
                 name = self._name(f"{task_attempt}-{next(numbers)}")
                 yield spill.merge(group, store, self.settings, name, self._field_ids(), self.held_rows)
+                return_freed_memory()
 
     def _take(
         self, store: Store, held: list[pa.RecordBatch], suffix: str
@@ -121,7 +125,7 @@ class WriteTask:
         return map(text_of, self.run(batches, task_attempt))
 
     def _write(
-        self, store: Store, suffix: str, *, group: Group, part: pa.Table, row_group_rows: int = ROW_GROUP_ROWS
+        self, store: Store, suffix: str, group: Group, part: pa.Table, row_group_rows: int = ROW_GROUP_ROWS
     ) -> SplitMetadata:
         partition_id, window = group
         scope = CompactionScope(

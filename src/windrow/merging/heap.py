@@ -1,11 +1,14 @@
-"""Memory between the steps of a merge: what one step frees the next one takes, without the system in between."""
+"""Freed memory: what one step of a merge frees the next one takes, and what is left at the end goes back."""
 
 from __future__ import annotations
 
 import ctypes
+from contextlib import suppress
 from functools import cache
 
-__all__ = ["keep_freed_memory"]
+import pyarrow as pa
+
+__all__ = ["keep_freed_memory", "return_freed_memory"]
 
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
 """What the C library calls them."""
@@ -26,3 +29,10 @@ def keep_freed_memory() -> bool:
     except (OSError, AttributeError):
         return False
     return all(setting(name, value) for name, value in ((TRIM_THRESHOLD, KEPT), (MMAP_THRESHOLD, LARGEST)))
+
+
+def return_freed_memory() -> None:
+    """Hand what was freed back to the system, so that tasks do not keep for themselves what others could take."""
+    pa.default_memory_pool().release_unused()
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
