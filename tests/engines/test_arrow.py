@@ -95,3 +95,13 @@ def test_threads_that_ask_first_at_the_same_time_share_one_engine(lake):
         answers = list(pool.map(ask, range(8)))
     assert [found for found, _ in answers] == [[{"n": ROWS}]] * 8
     assert len({id(engine) for _, engine in answers}) == 1
+
+
+def test_a_scan_that_fails_lets_go_of_its_files_while_the_error_is_held(lake, tmp_path):
+    for file in (tmp_path / "lake").rglob("*.parquet"):
+        file.unlink()
+    before = scanning_files().paths
+    with pytest.raises(windrow.errors.WindrowError) as held:
+        lake.table("t").scan(where="n > 3").to_reader()
+    assert held.value
+    assert scanning_files().paths == before

@@ -97,9 +97,13 @@ class RowStream:
     def __init__(self, selection: Selection, context: ReadContext) -> None:
         with heeding_ctrl_c():
             self._opened = opened = _Opened(selection, context)
-            with opened.errors_told(), forking.working():
-                query = opened.cursor.sql(opened.sql())
-                self._batches = opened.run(lambda: query.to_arrow_reader(_BATCH_ROWS))
+            try:
+                with opened.errors_told(), forking.working():
+                    query = opened.cursor.sql(opened.sql())
+                    self._batches = opened.run(lambda: query.to_arrow_reader(_BATCH_ROWS))
+            except BaseException:
+                opened.close()
+                raise
         found = self._batches.schema
         self.schema = pa.schema(
             [(each.name, _reachable(has.type, each.type)) for has, each in zip(found, selection.schema, strict=True)]
