@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -22,6 +23,7 @@ DATA = Path(__file__).parents[1] / "data" / "golden"
 SIDECARS = [*sorted((DATA / "pm").glob("*.pm")), *sorted((DATA / "parquet").glob("*.pm"))]
 PARQUET = sorted((DATA / "parquet").glob("*.parquet"))
 SIMPLE = (DATA / "pm" / "a_simple_3col_2rg.pm").read_bytes()
+IN_TIME = (DATA / "pm" / "f_sorting_is_dts_asc.pm").read_bytes()
 
 
 def problems(data: bytes) -> str:
@@ -70,6 +72,8 @@ class TestBytes:
         ("offset", "change", "says"),
         [
             (152, b"\x09", "row group 0, column 0: CODEC is 9"),
+            (153, b"\x40", "row group 0, column 0: ENCODINGS is 64"),
+            (155, b"\x0f", "MIN_STAT is"),
             (156, b"\x01", "RESERVED is 1"),
             (184, b"\xff" * 8, "NULL_COUNT is"),
             (60, b"\x08", "PHYSICAL_TYPE"),
@@ -79,6 +83,61 @@ class TestBytes:
     )
     def test_a_field_that_cannot_be(self, offset: int, change: bytes, says: str) -> None:
         assert says in problems(patched(offset, change))
+
+    @pytest.mark.parametrize(
+        ("offset", "change", "says"),
+        [
+            (28, b"\x01", "header: RESERVED is 1, it must be 0"),
+            (63, b"\x07", "header, column 0: RESERVED is 7, it must be 0"),
+            (95, b"\x80", "header, column 1: RESERVED is 128, it must be 0"),
+            (48, b"\x20", "header, column 0: FLAGS are 0x20, bits 5 to 31 must be 0"),
+            (51, b"\x80", "bits 5 to 31 must be 0"),
+            (52, b"\x04", "header, column 0: FIXED_BYTE_LEN is 4 in a column of another physical type"),
+        ],
+    )
+    def test_reserved_parts_of_the_header_are_0(self, offset: int, change: bytes, says: str) -> None:
+        assert says in problems(patched(offset, change))
+
+    @pytest.mark.parametrize(("kind", "physical"), [(6, 2), (10, 5), (26, 6), (8, 3), (-1, 2)])
+    def test_the_designated_timestamp_is_a_timestamp(self, kind: int, physical: int) -> None:
+        data = patched(44, layout.I32.pack(kind), IN_TIME)
+        data = patched(60, bytes([physical]), data)
+        assert f"designated timestamp has type {kind} and physical type {physical}" in problems(data)
+
+    @pytest.mark.parametrize("kind", [8, 8 | 1 << 17, 8 | 1 << 18, 7])
+    def test_timestamps_of_all_units_can_be_designated(self, kind: int) -> None:
+        assert problems(patched(44, layout.I32.pack(kind), IN_TIME)) == ""
+
+    def test_the_designated_timestamp_is_never_null(self) -> None:
+        sidecar = Sidecar.of(IN_TIME)
+        first = int(sidecar.entries[0]) * 8 + 8
+        assert sidecar.chunks["null_count"][0, 0] == 0
+        flags = int(sidecar.chunks["stat_flags"][0, 0]) | layout.StatFlag.NULL_COUNT_PRESENT
+        data = patched(first + 2, bytes([flags]), IN_TIME)
+        assert problems(data) == ""
+        assert "the designated timestamp is null in 3 rows" in problems(patched(first + 32, b"\x03", data))
+
+    def test_bits_beyond_the_size_of_a_bound_are_0(self) -> None:
+        sidecar = Sidecar.of(SIMPLE)
+        narrow = np.argwhere((sidecar.chunks["stat_sizes"] & 0xF) == 4)
+        group, column = narrow[0].tolist()
+        first = int(sidecar.entries[group]) * 8 + 8 + 64 * column
+        assert f"row group {group}, column {column}: MIN_STAT is" in problems(patched(first + 53, b"\x01"))
+
+    def test_a_size_without_an_inlined_bound(self) -> None:
+        assert "row group 0, column 0: STAT_SIZES is" in problems(patched(154, b"\x00"))
+
+    @pytest.mark.parametrize(
+        ("offset", "says"), [(60, "RESERVED of the page record"), (59, "FLAGS of the page record")]
+    )
+    def test_reserved_parts_of_page_records_are_0(self, offset: int, says: str) -> None:
+        file = io.BytesIO()
+        pq.write_table(pa.table({"a": [1], "b": [2]}), file)
+        data = convert(Source(read_footer(file.getvalue(), name="t"), len(file.getvalue())))
+        table = Sidecar.of(data).extensions.tables[layout.SnapshotCode.PAGES]
+        assert table is not None
+        changed = patched(int(table[0]) * 8 + layout.PAGES_SIZE + offset, b"\x80", data)
+        assert f"row group 0, column 1: {says}" in problems(changed)
 
     def test_a_bloom_filter_outside_of_the_file(self) -> None:
         data = (DATA / "pm" / "b_bloom_inlined.pm").read_bytes()

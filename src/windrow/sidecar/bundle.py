@@ -56,9 +56,9 @@ class Bundle(Sidecar):
         self.__dict__["extensions"] = self._joined_extensions(sidecars, starts)
 
     @property
-    def designated_timestamp(self) -> int | None:
-        """None: row groups of several files do not follow each other in time."""
-        return None
+    def spans_files(self) -> bool:
+        """True: row groups of several files do not follow each other in time."""
+        return True
 
     def _joined_extensions(self, sidecars: Sequence[Sidecar], starts: NDArray[np.int64]) -> Extensions:
         first = sidecars[0].extensions

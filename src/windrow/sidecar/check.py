@@ -4,29 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from windrow.errors import WindrowError
 from windrow.parquet.footer import ParquetFooter
-from windrow.parquet.schema import PhysicalType
 from windrow.sidecar import layout
 from windrow.sidecar.columns import Bound, ColumnChunks
 from windrow.sidecar.convert import Source, convert
 from windrow.sidecar.layout import Side
 from windrow.sidecar.reader import Sidecar
+from windrow.sidecar.reserved import (
+    Finding,
+    check_header,
+    check_page_records,
+    check_timestamp_nulls,
+    stray_bits,
+    stray_sizes,
+)
+
+__all__ = ["Finding", "check_against", "check_bytes"]
 
 MOST_SNAPSHOTS = 1_000
 """Older snapshots are not looked at: each has a CRC over the whole file before it."""
-
-
-class Finding(NamedTuple):
-    """Something wrong with a sidecar."""
-
-    where: str
-    problem: str
 
 
 def check_bytes(data: bytes, *, name: str = "sidecar") -> list[Finding]:
@@ -34,7 +36,8 @@ def check_bytes(data: bytes, *, name: str = "sidecar") -> list[Finding]:
     try:
         sidecar = Sidecar.of(data, name=name, verify=False)
         newest = islice(sidecar.snapshots(), MOST_SNAPSHOTS)
-        return [finding for snapshot in newest for finding in _check_snapshot(snapshot)]
+        in_snapshots = [finding for snapshot in newest for finding in _check_snapshot(snapshot)]
+        return [*check_header(sidecar), *in_snapshots]
     except WindrowError as error:
         return [Finding("structure", str(error))]
 
@@ -70,17 +73,19 @@ def _check_snapshot(sidecar: Sidecar) -> Iterator[Finding]:
     chunks = sidecar.chunks
     doubtful = {
         "CODEC": chunks["codec"] > max(layout.Codec),
+        "ENCODINGS": (chunks["encodings"] & ~np.uint8(sum(layout.Encoding))) != 0,
+        "STAT_SIZES": stray_sizes(chunks),
         "RESERVED": chunks["reserved"] != 0,
         "NULL_COUNT": _nulls_beyond_values(chunks),
-        "MIN_STAT": _unreadable(sidecar, layout.MINIMUM),
-        "MAX_STAT": _unreadable(sidecar, layout.MAXIMUM),
+        "MIN_STAT": _unreadable(sidecar, layout.MINIMUM) | stray_bits(chunks, layout.MINIMUM),
+        "MAX_STAT": _unreadable(sidecar, layout.MAXIMUM) | stray_bits(chunks, layout.MAXIMUM),
     }
     for field, wrong in doubtful.items():
         for group, column in np.argwhere(wrong)[:1].tolist():
             value = int(chunks[field.lower()][group, column])
             yield Finding(f"{where}, row group {group}, column {column}", f"{field} is {value}")
-    for position in np.flatnonzero(sidecar.descriptors["physical_type"] > max(PhysicalType)).tolist():
-        yield Finding(f"{where}, column {position}", "PHYSICAL_TYPE is no Parquet type")
+    yield from check_timestamp_nulls(sidecar, where)
+    yield from check_page_records(sidecar, where)
     yield from _lost_blooms(sidecar, where)
     yield from _stray_bounds(sidecar, where)
 

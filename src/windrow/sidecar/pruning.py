@@ -7,7 +7,6 @@ flat column.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
@@ -28,9 +27,9 @@ from windrow.sidecar.columns import NUMBERS, Bound
 from windrow.sidecar.flat_columns import FlatColumn, flat_column
 from windrow.sidecar.granule_bounds import GranuleBounds, PageIndexes
 from windrow.sidecar.granules import GranuleIndex
-from windrow.sidecar.layout import ColumnFlag, PageFlag, Side, SnapshotCode
+from windrow.sidecar.layout import PageFlag, SnapshotCode
 from windrow.sidecar.reader import Sidecar
-from windrow.sidecar.types import DESIGNATED, DESIGNATED_DESCENDING, TAG_MASK, Tag
+from windrow.sidecar.time_search import row_groups_in_time
 
 __all__ = ["Granules", "Read", "SidecarPruner", "Step", "nan_free", "prune", "prune_granules"]
 
@@ -175,7 +174,8 @@ class _Inquiry:
     def by_bounds(self, among: Mask | None = None) -> Mask:
         """The row groups, of those that are asked about, that null counts and bounds leave."""
         kept = np.zeros(self._sidecar.row_group_count, bool)
-        places = self._in_time()
+        in_time = row_groups_in_time(self._sidecar, self._columns, self._pruner.required)
+        places = None if in_time is None else np.arange(in_time.start, in_time.stop)
         if among is not None:
             places = np.flatnonzero(among) if places is None else places[among[places]]
         row_groups = _RowGroups(self._sidecar, self._columns, places)
@@ -238,23 +238,6 @@ class _Inquiry:
         row_groups = _RowGroups(self._sidecar, self._columns, np.array([*indexes], np.int64))
         return GranuleBounds(indexes, row_groups.bounds_of, self._columns)
 
-    def _in_time(self) -> _Places | None:
-        """The row groups in the range of time that is asked for, where their order allows to find them by search."""
-        sidecar, position = self._sidecar, self._sidecar.designated_timestamp
-        if position is None or not _is_in_order(sidecar, position):
-            return None
-        names = [name for name, column in self._columns.items() if column.position == position]
-        start, stop = 0, sidecar.row_group_count
-        for selection in self._pruner.required:
-            if selection.column in names and len(selection.cuts):
-                first, end = selection.cuts[0], selection.cuts[-1]
-                if not selection.selected[0]:
-                    start = max(start, _search(sidecar, position, first, layout.MAXIMUM) or 0)
-                if not selection.selected[-1]:
-                    found = _search(sidecar, position, end, layout.MINIMUM)
-                    stop = stop if found is None else min(stop, found)
-        return np.arange(start, max(start, stop))
-
 
 class _RowGroups:
     """Row groups of a sidecar, all or some, and what is known of their columns."""
@@ -301,33 +284,6 @@ def _values(bound: Bound, column: FlatColumn) -> tuple[NDArray[Any], Mask]:
     if column.type.family is Family.NUMBER and column.physical_type == PhysicalType.BYTE_ARRAY:
         bound = bound.where(bound.exact)  # a number that lost its last bytes is another number
     return stored_values(bound.values, bound.present, column.type, column.length)
-
-
-def _is_in_order(sidecar: Sidecar, position: int) -> bool:
-    """Whether row groups follow each other in time: QuestDB marks the column in which it keeps them so.
-
-    Other files may be sorted inside of each row group alone, whatever they say about their sorting.
-    """
-    _, _, code, flags, _, _, physical_type, _, _, _ = sidecar.descriptor(position)
-    ascending = not (code & DESIGNATED_DESCENDING or flags & ColumnFlag.DESCENDING)
-    is_designated = code & TAG_MASK == Tag.TIMESTAMP and bool(code & DESIGNATED)
-    return is_designated and ascending and physical_type == PhysicalType.INT64 and sidecar.sorting[:1] == (position,)
-
-
-def _search(sidecar: Sidecar, position: int, value: int, side: Side) -> int | None:
-    """The first row group whose bound is not below a value; None when one has no such bound."""
-    form = (side.present | side.inlined) << 16 | layout.LONGEST_INLINE << 24 + side.size_shift
-    mask = (side.present | side.inlined) << 16 | 0xF << 24 + side.size_shift
-    first, complete = 1 + position * layout.CHUNK_WORDS, True
-
-    def bound(row_group: int) -> int:
-        nonlocal complete
-        record = int(sidecar.entries[row_group]) + first
-        complete &= int(sidecar.words[record]) & mask == form
-        return int(sidecar.words[record + side.word].view(np.int64))
-
-    found = bisect_left(range(sidecar.row_group_count), value, key=bound)
-    return found if complete else None
 
 
 def _may_hold(

@@ -136,6 +136,11 @@ class Sidecar:
         position = self.header.designated_timestamp
         return None if position == layout.NONE else position
 
+    @property
+    def spans_files(self) -> bool:
+        """Whether the row groups are those of several files."""
+        return False
+
     @cached_property
     def sorting(self) -> tuple[int, ...]:
         """Positions of the columns by which rows are sorted, the first one first."""
