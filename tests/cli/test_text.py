@@ -56,11 +56,14 @@ def test_a_table_without_rows_still_has_its_head():
     assert table([], ["name", "rows"]).splitlines() == ["name  rows", "----  ----"]
 
 
-def test_a_record_has_a_line_for_each_field_and_records_in_it_below():
-    record = {"name": "m", "inner": {"retention": 3600}, "rows": 1000, "columns": [{"name": "a", "field_id": 1}]}
+@pytest.mark.parametrize("listed", [list, tuple])
+def test_a_record_has_a_line_for_each_field_and_records_in_it_below(listed):
+    columns, none = listed([{"name": "a", "field_id": 1}]), listed([])
+    record = {"name": "m", "inner": {"retention": 3600}, "rows": 1000, "columns": columns, "none": none}
     assert fields(record).splitlines() == [
         "name  m",
         "rows  1,000",
+        "none  -",
         "",
         "inner:",
         "  retention  1h",

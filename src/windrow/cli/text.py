@@ -42,7 +42,7 @@ _UNITS: dict[str, tuple[type, Callable[[Any], str]]] = {
 
 def in_units(name: str, value: Any) -> str:
     """Return one of our own values as text, in the unit that its field has."""
-    if value is None or value == []:
+    if value is None or value in ([], ()):
         return "-"
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value))
@@ -88,7 +88,9 @@ def _title(name: str) -> str:
 
 
 def _is_inner(value: Any) -> bool:
-    return isinstance(value, Mapping) or (isinstance(value, list) and bool(value) and isinstance(value[0], Mapping))
+    return isinstance(value, Mapping) or (
+        isinstance(value, list | tuple) and isinstance(next(iter(value), None), Mapping)
+    )
 
 
 def _are_numbers(values: list[Any]) -> bool:
