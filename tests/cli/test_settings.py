@@ -22,6 +22,8 @@ from windrow.model.settings import TableSettings
         ("timestamp", "12", "12"),
         ("sort", "none", "none"),
         ("compaction_start_time", "1700000000", 1700000000),
+        ("compaction_start_time", "-86400", -86400),
+        ("compaction_start_time", "1969-12-31T23:59:59.5Z", -1),
         ("compaction_start_time", "2023-11-14", 1699920000),
         ("compaction_start_time", "2023-11-14T22:13:20Z", 1700000000),
         ("compaction_start_time", "2023-11-14T23:13:20+01:00", 1700000000),

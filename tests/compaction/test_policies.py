@@ -55,8 +55,8 @@ def read_splits(text):
 def read_policy(text):
     name, *settings = text.split()
     values = {"merge_factor": 10, "max_merge_factor": 12}
-    values |= {key: int(value) for key, value in (each.split("=") for each in settings)}
-    return ALL[name], Circumstances(NOW, 256 * MIB, PolicySettings(**values))
+    values |= {key: int(value) for key, value in (each.split("=") for each in settings if "=" in each)}
+    return ALL[name], Circumstances(NOW, 256 * MIB, PolicySettings(**values), endless="endless" in settings)
 
 
 def named(words, splits):
@@ -199,6 +199,20 @@ def test_finalising_ends(splits):
     at = Circumstances(NOW, 256 * MIB, patience=0)
     remaining, _ = settle(finalise, splits, at)
     assert not finalise(remaining, replace(at, now=NOW + 10**15)).merges
+
+
+@pytest.mark.parametrize("policy", [stable_log, constant_write_amplification])
+def test_a_split_a_day_without_an_end_costs_few_rewrites_and_leaves_few_files(policy):
+    names = (f"m{number}" for number in range(10**6))
+    splits, now = [], NOW
+    for day in range(200):
+        now = NOW + day * 86_400 * 10**6
+        choice = policy(splits, Circumstances(now, 256 * MIB, PolicySettings(max_merge_ops=8), endless=True))
+        outputs = [each for inputs, _ in choice.merges for each in merged(inputs, 256 * MIB, names)]
+        fresh = [each._replace(created_at=now) for each in [*outputs, split(f"a{day}", 5000, rows=5)]]
+        splits = [each for each, _ in choice.left] + fresh
+    assert len(splits) <= 16
+    assert max(each.generation for each in splits) <= 8
 
 
 def test_large_files_tell_what_small_ones_will_take():

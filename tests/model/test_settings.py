@@ -42,7 +42,7 @@ def test_people_write_durations_sizes_and_lists():
     window=st.sampled_from([60 * minutes for minutes in VALID_MINUTES]),
     retention=st.one_of(st.none(), st.integers(3600, 10**9)),
     tags=st.one_of(st.none(), st.lists(st.text(min_size=1), unique=True)),
-    start=st.integers(0, 2**40),
+    start=st.integers(-(2**40), 2**40),
 )
 def test_json_gives_the_same_settings_back(window, retention, tags, start):
     made = TableSettings.of(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from math import floor
 from typing import Any
 
 from windrow.errors import InvalidInput
@@ -54,7 +55,7 @@ def read_setting(name: str, text: str) -> Any:
 
 
 def _epoch_seconds(name: str, text: str) -> int:
-    if text.isdecimal():
+    if text.removeprefix("-").isdecimal():
         return int(text)
     try:
         moment = datetime.fromisoformat(text)
@@ -62,4 +63,4 @@ def _epoch_seconds(name: str, text: str) -> int:
         raise InvalidInput(
             f"{name}: {text!r} is no moment; write seconds since the epoch, or a time such as 2026-01-31T12:00:00Z"
         ) from error
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+    return floor((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())

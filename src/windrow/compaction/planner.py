@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
 from windrow.compaction.policies import POLICIES, Choice, Circumstances, Policy, fewest_files, finalise
@@ -142,7 +143,10 @@ class Planner:
         if not group.scope.sort_schema:
             return "it is not sorted"
         if not window.overflow and window.start < start:
-            return f"its window starts before the compaction start time {start}"
+            return (
+                f"its window starts before the compaction start time {_moment(start)}; an earlier "
+                "compaction_start_time lets it be merged"
+            )
         if group.splits < 2:
             return "it is alone in its window"
         return None
@@ -161,7 +165,7 @@ class Planner:
         self, scope: CompactionScope, window: Window, pages: Iterable[list[Candidate]], banned: dict[str, str]
     ) -> Iterator[Decision]:
         """Decide about a group in chunks: what a chunk leaves is decided about anew with the next one."""
-        at = Circumstances.of(self.table.settings, self.now)
+        at = replace(Circumstances.of(self.table.settings, self.now), endless=window.overflow)
         held: list[Candidate] = []
         for page in pages:
             kept_away = [split for split in page if split.split_id in banned]
@@ -193,6 +197,14 @@ class Planner:
         for inputs, why in choice.merges:
             require("CS-3", window=window, compaction_start_time=start)
             yield PlannedMerge(scope, window, inputs, fewest_files(inputs, target), why)
+
+
+def _moment(seconds: int) -> str:
+    """A moment as people read it; as a number where the calendar ends."""
+    try:
+        return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)).isoformat().replace("+00:00", "Z")
+    except OverflowError:
+        return str(seconds)
 
 
 def _place(window: Window) -> Window:

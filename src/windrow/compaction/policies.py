@@ -46,6 +46,8 @@ class Circumstances:
     settings: PolicySettings = field(default_factory=PolicySettings)
     patience: int = 3600
     """Seconds that a small late split waits for company before a large one is rewritten for it."""
+    endless: bool = False
+    """Whether the window has no end, as that of points without a timestamp: age makes no split of it mature."""
     more_follow: bool = False
     """Whether more splits of the same group come: then only merges that are full are chosen."""
 
@@ -79,6 +81,8 @@ def stable_log(splits: Sequence[Candidate], at: Circumstances) -> Choice:
     """Merge splits of about the same size, the largest first; a level is a range of sizes.
 
     Each level gives as many merges as it can: `merge_factor` splits or more, or fewer when they reach the target.
+    Very small splits are told apart by how often their rows were rewritten, not by size: else the first of them would
+    be rewritten with every few that come.
     """
     choice, young = _without_mature(splits, at)
     for level in reversed(_levels_by_size(young, at)):
@@ -89,11 +93,8 @@ def stable_log(splits: Sequence[Candidate], at: Circumstances) -> Choice:
 def constant_write_amplification(splits: Sequence[Candidate], at: Circumstances) -> Choice:
     """Merge splits whose rows were rewritten equally often, the oldest first; nothing is rewritten too often."""
     choice, young = _without_mature(splits, at, most_ops=at.settings.max_merge_ops)
-    levels: dict[int, list[Candidate]] = defaultdict(list)
-    for split in sorted(young, key=lambda each: (each.created_at // 1_000_000, each.split_id)):
-        levels[split.generation].append(split)
-    for generation, level in sorted(levels.items()):
-        _merge_level(choice, level, f"generation {generation}", at)
+    for level in _levels_by_generation(sorted(young, key=lambda each: (each.created_at // 1_000_000, each.split_id))):
+        _merge_level(choice, level, f"generation {level[0].generation}", at)
     return choice
 
 
@@ -163,7 +164,7 @@ def _mature(split: Candidate, at: Circumstances, most_ops: int | None) -> str | 
     # Anything smaller becomes fewer files in every merge; two larger ones could stay two for ever.
     if 4 * split.size_bytes >= 3 * at.target:
         return f"mature: it has about the target size of {format_bytes(at.target)}"
-    if at.age(split) >= at.settings.maturation_period:
+    if not at.endless and at.age(split) >= at.settings.maturation_period:
         return f"mature: it is older than {format_seconds(at.settings.maturation_period)}"
     if most_ops is not None and split.generation >= most_ops:
         return f"mature: its rows were rewritten {most_ops} times"
@@ -178,26 +179,41 @@ def _levels_by_size(splits: list[Candidate], at: Circumstances) -> list[list[Can
             levels.append([])
             bound = max(_LEVEL_STEP * split.size_bytes, at.target // _LEVELS_BELOW_TARGET if len(levels) == 1 else 0)
         levels[-1].append(split)
+    if levels and _LEVEL_STEP * levels[0][0].size_bytes < at.target // _LEVELS_BELOW_TARGET:
+        levels[:1] = _levels_by_generation(levels[0])
     return levels
+
+
+def _levels_by_generation(splits: Sequence[Candidate]) -> list[list[Candidate]]:
+    levels: dict[int, list[Candidate]] = defaultdict(list)
+    for split in splits:
+        levels[split.generation].append(split)
+    return [levels[generation] for generation in sorted(levels)]
 
 
 def _merge_level(choice: Choice, level: Sequence[Candidate], what: str, at: Circumstances) -> None:
     """Take merges from the front of a level for as long as there are enough splits."""
-    start = 0
-    while taken := _taken(level, start, at):
+    start, least = 0, _fewest_inputs(level, at)
+    while taken := _taken(level, start, least, at):
         choice.merges.append((tuple(taken), _together(taken, what)))
         start += len(taken)
-    choice.leave(level[start:], _too_few(len(level) - start, what, at))
+    choice.leave(level[start:], _too_few(len(level) - start, what, least, at))
 
 
-def _taken(level: Sequence[Candidate], start: int, at: Circumstances) -> Sequence[Candidate]:
+def _fewest_inputs(level: Sequence[Candidate], at: Circumstances) -> int:
+    """How many splits of a level make a merge; where no end of the window comes, two that waited long enough do."""
+    waited = at.endless and all(at.age(split) >= at.patience for split in level)
+    return 2 if waited else at.settings.merge_factor
+
+
+def _taken(level: Sequence[Candidate], start: int, least: int, at: Circumstances) -> Sequence[Candidate]:
     """The splits from a place on that make a merge, none when they are too few."""
     end, size = start, 0
     most = min(start + at.settings.max_merge_factor, len(level))
     while end < most and size < at.target:
         size += level[end].size_bytes
         end += 1
-    enough = end - start >= at.settings.merge_factor or (size >= at.target and end - start > 1)
+    enough = end - start >= least or (size >= at.target and end - start > 1)
     return level[start:end] if enough else ()
 
 
@@ -246,8 +262,11 @@ def _together(splits: Sequence[Candidate], what: str) -> str:
     return f"{len(splits)} splits of {what}, {format_bytes(sum(each.size_bytes for each in splits))}"
 
 
-def _too_few(count: int, what: str, at: Circumstances) -> str:
-    return f"{count} splits of {what}; a merge needs {at.settings.merge_factor}"
+def _too_few(count: int, what: str, least: int, at: Circumstances) -> str:
+    waiting = at.endless and least > 2
+    return f"{count} splits of {what}; a merge needs {least}" + (
+        f", or 2 of which none came within {format_seconds(at.patience)}" if waiting else ""
+    )
 
 
 def _closed(pack: Sequence[Candidate], at: Circumstances) -> str:

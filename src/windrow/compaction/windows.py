@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from math import floor
 
 from windrow.errors import InvalidInput
 from windrow.model.window import Window
@@ -39,7 +40,7 @@ def _timed(window: Window | None) -> bool:
 
 
 def _seconds(text: str) -> int:
-    if text.lstrip("-").isdigit():
+    if text.removeprefix("-").isdecimal():
         return int(text)
     try:
         moment = datetime.fromisoformat(text)
@@ -48,4 +49,4 @@ def _seconds(text: str) -> int:
             f"window: {text!r} is no moment; write 2026-11-15T10:00 (UTC unless a zone is given), seconds since the "
             "epoch, a range from/to, or overflow"
         ) from None
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+    return floor((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())

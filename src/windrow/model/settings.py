@@ -95,7 +95,7 @@ class TableSettings:
     bloom_filters: tuple[str, ...] = ()
     """The columns that ingest gives a bloom filter in every row group; for values that bounds cannot tell apart."""
     compaction_start_time: int = 0
-    """Seconds since the epoch; windows before it are never merged. 0 for a table that was born sorted."""
+    """Seconds since the epoch; windows before it are never merged. Below 0 for points from before 1970."""
     late_data_acceptance_window: int = 3600
     """Seconds; older points that arrive by a stream are dropped and counted."""
     retention: int | None = None
@@ -120,7 +120,7 @@ class TableSettings:
         if self.timestamp_precision not in _PRECISIONS:
             raise InvalidInput(f"timestamp_precision: {self.timestamp_precision!r} is none of {', '.join(_PRECISIONS)}")
         window_duration(self.window)
-        _whole("compaction_start_time", self.compaction_start_time, 0)
+        _whole("compaction_start_time", self.compaction_start_time, -(2**63))
         _whole("late_data_acceptance_window", self.late_data_acceptance_window, 0)
         _whole("target_split_size", self.target_split_size, 2**20)
         if self.retention is not None:
