@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 import windrow
@@ -67,3 +68,10 @@ def test_a_lake_tells_its_names_and_the_values_of_its_newest_window(here, metric
         assert "host" in catalog.columns("metrics")
         assert catalog.values("metrics", "HOST") == ["a", "c"]
         assert catalog.values("metrics", "value") == []
+
+
+def test_values_of_a_table_with_integer_times_are_those_of_its_newest_window(tmp_path):
+    with windrow.connect(tmp_path / "lake", cache=None) as lake:
+        table = lake.create_table("events", sort="name|ts/V2", timestamp="ts", timestamp_unit="ms", window="1h")
+        table.ingest(pa.table({"name": ["old", "new"], "ts": [1_767_225_600_000, 1_767_232_800_000]}))
+        assert LakeCatalog(lake).values("events", "name") == ["new"]

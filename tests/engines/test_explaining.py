@@ -17,7 +17,8 @@ def test_the_funnel_counts_what_there_was_and_what_is_left(lake):
     (table,) = lake.explain(SELECTIVE).tables
     steps = {step.step: (step.kept, step.asked, step.units) for step in table.steps}
     assert steps["time range"] == (1, 8, "windows")
-    assert steps["zone maps"] == (1, 8, "splits")
+    assert steps["split times"] == (1, 8, "splits")
+    assert steps["zone maps"] == (1, 1, "splits")
     assert steps["statistics and nulls"] == (1, 1, "row groups")
     assert (table.name, table.files, table.rows, table.read) == ("metrics", 1, 10, None)
     assert set(table.columns) == {"host", "timestamp", "n"}
@@ -87,7 +88,7 @@ def test_it_prints_and_gives_plain_values(lake):
     assert "1 of 8 windows" in str(said)
     assert "cache hits" in str(said)
     values = said.to_dict()
-    assert values["tables"][0]["steps"][1] == {"step": "zone maps", "units": "splits", "asked": 8, "kept": 1}
+    assert values["tables"][0]["steps"][1] == {"step": "split times", "units": "splits", "asked": 8, "kept": 1}
 
 
 def test_it_draws_itself(lake):

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from windrow.model.window import TICKS_PER_SECOND
+
 if TYPE_CHECKING:
     from windrow.lake import Lake
 
@@ -163,9 +165,7 @@ class LakeCatalog:
             return []
         starts = [row.start for row in opened.inspect.windows() if row.start is not None]
         name, time = _quoted(spelled.name), _quoted(opened.settings.timestamp)
-        since = (
-            f" and {time} >= to_timestamp({max(starts)})" if starts and opened.settings.timestamp_unit is None else ""
-        )
+        since = f" and {time} >= {_moment(max(starts), opened.settings.timestamp_unit)}" if starts else ""
         query = f"select distinct {name} as label from {_quoted(table)} where {name} is not null{since}"
         rows = self._lake.sql(f"{query} order by label limit {self._most}").to_dict()
         return [row["label"] for row in rows]
@@ -175,6 +175,11 @@ class LakeCatalog:
         if kept is None or kept[0] != version:
             kept = self._kept[key] = version, look_up()
         return kept[1]
+
+
+def _moment(seconds: int, unit: str | None) -> str:
+    """A time as the timestamp column of a table has it."""
+    return f"to_timestamp({seconds})" if unit is None else str(seconds * TICKS_PER_SECOND[unit])
 
 
 def _quoted(name: str) -> str:

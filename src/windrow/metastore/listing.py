@@ -49,6 +49,7 @@ __all__ = ["Listing"]
 _PAGE = 1000
 _LONGEST_WINDOW = 60 * max(VALID_MINUTES)
 _EVERYTHING = SplitQuery()
+_FIRST, _LAST = -(2**63), 2**63 - 1
 
 
 class Listing(Catalog):
@@ -197,7 +198,7 @@ class _Lane:
 
 _NO_WINDOW = _Lane(WindowKind.NONE, 0, 0)
 _OVERFLOW = _Lane(WindowKind.OVERFLOW, 0, 0)
-_TIMED = _Lane(WindowKind.TIMED, -(2**63), 2**63 - 1)
+_TIMED = _Lane(WindowKind.TIMED, _FIRST, _LAST)
 
 
 def _lanes(query: SplitQuery) -> list[_Lane]:
@@ -281,8 +282,11 @@ def _narrowed(key: int, query: SplitQuery) -> list[ColumnElement[bool]]:
         conditions.append(splits.c.scope_key.in_(durations))
     if query.time_range is not None:
         (low, high), first, last = query.time_range, splits.c.time_min, splits.c.time_max
-        # A registered file may not know its times; it may hold any.
-        conditions += [or_(last.is_(None), last >= low), or_(first.is_(None), first < high)]
+        # A registered file may not know its times; it may hold any. Ends that 64 bits do not count narrow nothing.
+        if low > _FIRST:
+            conditions.append(or_(last.is_(None), last >= min(low, _LAST)))
+        if high <= _LAST:
+            conditions.append(or_(first.is_(None), first < max(high, _FIRST)))
     return conditions
 
 

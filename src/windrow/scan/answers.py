@@ -67,7 +67,7 @@ def table_answer(
     predicate, aggregates = asked.predicate, asked.aggregates
     if not context.prune:
         return None
-    within = time_range(predicate, table.settings.timestamp)
+    within = time_range(predicate, table.settings.timestamp, table.settings.timestamp_unit)
     found = (kept or KeptVersions(0)).splits(context, metastore, table, version, within)
     with found.lock:
         places = found.within(within)
@@ -100,7 +100,7 @@ def table_labels(
     """
     if not context.prune:
         return []
-    within = time_range(predicate, table.settings.timestamp)
+    within = time_range(predicate, table.settings.timestamp, table.settings.timestamp_unit)
     found = (kept or KeptVersions(0)).splits(context, metastore, table, version, within)
     labels: set[str] = set()
     with found.lock:

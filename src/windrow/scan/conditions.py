@@ -41,9 +41,9 @@ _MOMENTS = {exp.DataType.Type[name] for name in ("TIMESTAMP", "TIMESTAMPTZ", "TI
 _STABLE = (
     *(exp.Boolean, exp.Paren, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Cast, exp.Interval),
     *(exp.Var, exp.Identifier, exp.Placeholder, exp.CurrentTimestamp, exp.CurrentDate),
-    *(exp.TimestampTrunc, exp.DateTrunc, exp.DateBin),
+    *(exp.TimestampTrunc, exp.DateTrunc, exp.DateBin, exp.TimeToUnix, exp.UnixToTime),
 )
-_STABLE_CALLS = ("now", "today", "current_timestamp", "make_timestamp", "make_date", "to_timestamp", "epoch_ms")
+_STABLE_CALLS = ("now", "today", "current_timestamp", "make_timestamp", "make_date", "epoch_us", "epoch_ns")
 """What a constant may be made of: the same value for every row of a query, and known before it runs."""
 
 

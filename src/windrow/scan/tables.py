@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
 
-from windrow.metastore import Metastore, SplitQuery, TableRecord
+from windrow.metastore import Metastore, SplitQuery, TableRecord, WindowSummary
 from windrow.model.predicate import And, Between, Comparison, In, Literal, Op, Predicate
 from windrow.model.split import SplitMetadata
+from windrow.model.window import TICKS_PER_SECOND, Window
+from windrow.pruning.zones import may_match
 from windrow.scan.context import ScanContext
 from windrow.scan.files import split_file
 from windrow.scan.kept import KeptVersions
@@ -19,7 +25,8 @@ from windrow.storage import Store
 __all__ = ["plan_table", "time_range"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_EARLIEST, _LATEST = -(2**62), 2**62
+_EARLIEST, _LATEST = -(2**63), 2**63
+"""No time lies before or after these."""
 _DAY = timedelta(days=1)
 _FEW_SPLITS = 4
 
@@ -41,47 +48,82 @@ def plan_table(
     asked for again.
     """
     asked = question.predicate if context.prune else None
-    query = SplitQuery(time_range=time_range(asked, table.settings.timestamp), predicate=asked)
+    within = time_range(asked, table.settings.timestamp, table.settings.timestamp_unit)
     if kept is not None:
-        found = kept.splits(context, metastore, table, version, query.time_range)
+        found = kept.splits(context, metastore, table, version, within)
         with found.lock:
-            places = found.within(query.time_range)
+            places = found.within(within)
+            reached = _Reached.of(found.splits[place] for place in places.tolist()) if explain else None
             # Of few splits whose sidecars are open, these tell as much as zone maps.
             is_few = len(places) <= _FEW_SPLITS and found.are_open(places)
             by_zones = asked is not None and (explain or not is_few)
             if asked is not None and by_zones:
                 places = found.zones.prune(asked, places)
             splits = [found.splits[place] for place in places.tolist()]
-            steps = _steps(metastore, table, version, splits) if explain else []
+            steps = reached.steps(metastore.windows(table.table_id, version), len(splits)) if reached else []
             see(splits)
             narrowed = Question(question.columns, asked)
             return plan_kept(context, found, places, narrowed, steps=steps, zones=found.zones if by_zones else None)
-    splits = [split for page in metastore.splits(table.table_id, version, query) for split in page]
-    steps = _steps(metastore, table, version, splits) if explain else []
+    splits, steps = _listed(
+        metastore, table.table_id, version, SplitQuery(time_range=within, predicate=asked), explain=explain
+    )
     see(splits)
     stores: dict[str, Store] = {}
     files = [split_file(context, split, stores) for split in splits]
     return plan_files(context, files, predicate=asked, columns=question.columns, steps=steps)
 
 
-def _steps(metastore: Metastore, table: TableRecord, version: int, splits: Sequence[SplitMetadata]) -> list[Step]:
-    """How much there was to begin with, and what the metastore's knowledge left of it."""
-    windows = metastore.windows(table.table_id, version)
-    return [
-        Step("time range", "windows", len(windows), len({split.window for split in splits})),
-        Step("zone maps", "splits", sum(window.splits for window in windows), len(splits)),
-    ]
+@dataclass(slots=True)
+class _Reached:
+    """Splits that reach into the range of time of a question, counted."""
+
+    splits: int = 0
+    windows: set[Window | None] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, splits: Iterable[SplitMetadata]) -> _Reached:
+        counted = cls()
+        counted.add(splits)
+        return counted
+
+    def add(self, splits: Iterable[SplitMetadata]) -> None:
+        for split in splits:
+            self.splits += 1
+            self.windows.add(split.window)
+
+    def steps(self, windows: Sequence[WindowSummary], left: int) -> list[Step]:
+        """How much there was to begin with, what times left of it, and what zone maps left of that."""
+        return [
+            Step("time range", "windows", len(windows), len(self.windows)),
+            Step("split times", "splits", sum(window.splits for window in windows), self.splits),
+            Step("zone maps", "splits", self.splits, left),
+        ]
 
 
-def time_range(predicate: Predicate | None, timestamp: str) -> tuple[int, int] | None:
+def _listed(
+    metastore: Metastore, table_id: str, version: int, query: SplitQuery, *, explain: bool
+) -> tuple[list[SplitMetadata], list[Step]]:
+    """The splits that the metastore leaves; with `explain` it counts what each of its steps left."""
+    if not explain:
+        return [split for page in metastore.splits(table_id, version, query) for split in page], []
+    reached, splits = _Reached(), list[SplitMetadata]()
+    for page in metastore.splits(table_id, version, replace(query, predicate=None)):
+        reached.add(page)
+        splits += [split for split in page if query.predicate is None or may_match(query.predicate, split)]
+    return splits, reached.steps(metastore.windows(table_id, version), len(splits))
+
+
+def time_range(predicate: Predicate | None, timestamp: str, unit: str | None) -> tuple[int, int] | None:
     """The half-open range of time, in microseconds, outside of which no row matches; None where there is no end of it.
 
-    It may be wider than the predicate by a microsecond, since times are stored in other units too.
+    `unit` is what integers in the column count; without one, numbers are no times. The range may be wider than the
+    predicate by a microsecond, since times are stored in other units too.
     """
     low, high = _EARLIEST, _LATEST
     for part in _required(predicate):
-        first, last = _span(part, timestamp)
+        first, last = _span(part, timestamp, unit)
         low, high = max(low, first), min(high, last)
+    low, high = min(low, _LATEST), max(high, _EARLIEST)
     return None if (low, high) == (_EARLIEST, _LATEST) else (low, max(low, high))
 
 
@@ -94,25 +136,36 @@ def _required(predicate: Predicate | None) -> Iterator[Predicate]:
         yield predicate
 
 
-def _span(part: Predicate, timestamp: str) -> tuple[int, int]:
+def _span(part: Predicate, timestamp: str, unit: str | None) -> tuple[int, int]:
+    low, high = _EARLIEST, _LATEST
     match part:
-        case Comparison(column, op, value) if column == timestamp and isinstance(value, date):
-            at = _microseconds(value)
-            low = at if op in (Op.EQUAL, Op.GREATER, Op.GREATER_OR_EQUAL) else _EARLIEST
-            high = at + 1 if op in (Op.EQUAL, Op.LESS, Op.LESS_OR_EQUAL) else _LATEST
-            return low, high
-        case Between(column, low_value, high_value) if column == timestamp:
-            if isinstance(low_value, date) and isinstance(high_value, date):
-                return _microseconds(low_value), _microseconds(high_value) + 1
-        case In(column, values) if column == timestamp and values and all(isinstance(each, date) for each in values):
-            moments = [_microseconds(each) for each in values]
-            return min(moments), max(moments) + 1
-    return _EARLIEST, _LATEST
+        case Comparison(column, op, value) if column == timestamp:
+            at = _microseconds(value, unit)
+            if at is not None and op in (Op.EQUAL, Op.GREATER, Op.GREATER_OR_EQUAL):
+                low = at
+            if at is not None and op in (Op.EQUAL, Op.LESS, Op.LESS_OR_EQUAL):
+                high = at + 1
+        case Between(column, first, last) if column == timestamp:
+            ends = _microseconds(first, unit), _microseconds(last, unit)
+            low = low if ends[0] is None else ends[0]
+            high = high if ends[1] is None else ends[1] + 1
+        case In(column, values) if column == timestamp and values:
+            moments = [at for each in values if (at := _microseconds(each, unit)) is not None]
+            if len(moments) == len(values):
+                low, high = min(moments), max(moments) + 1
+    return low, high
 
 
-def _microseconds(value: Literal) -> int:
-    if isinstance(value, datetime):
-        moment = value if value.tzinfo else value.replace(tzinfo=UTC)
-        return (moment - _EPOCH) // timedelta(microseconds=1)
-    assert isinstance(value, date)  # noqa: S101 (callers have looked)
-    return (value - _EPOCH.date()) // _DAY * 86_400_000_000
+def _microseconds(value: Literal, unit: str | None) -> int | None:
+    """The microsecond that a value lies in; None for what is no time."""
+    match value:
+        case datetime():
+            moment = value if value.tzinfo else value.replace(tzinfo=UTC)
+            return (moment - _EPOCH) // timedelta(microseconds=1)
+        case date():
+            return (value - _EPOCH.date()) // _DAY * 86_400_000_000
+        case bool():
+            return None
+        case int() | float() | Decimal() if unit is not None and math.isfinite(value):
+            return int(Fraction(value) * 10**6 // TICKS_PER_SECOND[unit])
+    return None
