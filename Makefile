@@ -6,7 +6,7 @@ STAMP := .venv/.installed
 help: ## list these commands
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(STAMP) ## the environment alone, in .venv
+setup: $(STAMP) ## the environment alone, in .venv, with kernels compiled
 
 $(STAMP): pyproject.toml constraints.txt scripts/setup
 	@scripts/setup

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
 import numpy as np
 
+from windrow.kernels.loading import SECONDS_TO_COMPILE, compiled_count, seconds_to_compile
 from windrow.splits.sorting import radix_order
 
 LOADING = """
@@ -23,3 +25,21 @@ def test_what_was_compiled_before_is_loaded():
     loaded, signatures, compiled = map(int, done.stdout.split())
     assert loaded >= signatures >= 1
     assert compiled == 0
+
+
+EMPTY = """
+from windrow.kernels.loading import compiled_count, seconds_to_compile
+print(compiled_count(), seconds_to_compile("merge"))
+"""
+
+
+def test_where_nothing_is_compiled_yet_a_merge_has_to_wait(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", EMPTY], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.split() == ["0", str(SECONDS_TO_COMPILE)]
+
+
+def test_what_is_compiled_is_counted():
+    radix_order([np.arange(3, dtype=np.uint64)])
+    assert compiled_count() >= 1
+    assert seconds_to_compile("radix") == 0

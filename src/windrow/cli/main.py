@@ -15,6 +15,7 @@ import click
 
 from windrow.cli.cache import cache
 from windrow.cli.compact import compact
+from windrow.cli.compile import compile_kernels
 from windrow.cli.config import config
 from windrow.cli.demo import demo
 from windrow.cli.exit_codes import ExitCode, table_of_exit_codes
@@ -51,7 +52,7 @@ def cli() -> None:
 _TABLES = (create, list_tables, describe, change)
 _DATA = (ingest, register, unregister, compact, tune, inspect, sql, check, expire, gc)
 
-for _command in (*_TABLES, *_DATA, lake, pm, cache, config, demo):
+for _command in (*_TABLES, *_DATA, lake, pm, cache, config, compile_kernels, demo):
     cli.add_command(_command)
 
 

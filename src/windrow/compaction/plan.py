@@ -9,6 +9,7 @@ from typing import Any
 
 from windrow.compaction.forecast import Forecast, Rates
 from windrow.compaction.planner import Decision, PlannedMerge, Planner
+from windrow.kernels.loading import seconds_to_compile
 
 __all__ = ["CompactionPlan", "DecisionRow", "WindowPlan", "make_plan"]
 
@@ -98,12 +99,12 @@ def make_plan(planner: Planner, rates: Rates) -> CompactionPlan:
         window.splits_after += decision.outputs
         window.size_bytes += decision.size_bytes
     inputs, outputs = (sum(getattr(each, name) for each in windows.values()) for name in ("splits", "splits_after"))
+    merges, read = (sum(getattr(each, name) for each in windows.values()) for name in ("merges", "size_bytes"))
+    compiling = seconds_to_compile("merge") if merges else 0.0
     return CompactionPlan(
         table=planner.table.name,
-        merges=sum(window.merges for window in windows.values()),
-        forecast=Forecast.of(
-            left.total() + inputs, inputs, outputs, sum(window.size_bytes for window in windows.values()), rates
-        ),
+        merges=merges,
+        forecast=Forecast.of(left.total() + inputs, inputs, outputs, merges, read, rates, compiling),
         windows=tuple(windows.values()),
         left=dict(left.most_common()),
         planner=planner,

@@ -15,6 +15,8 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic
 from numba.np import arrayobj
 
+from windrow.kernels import notice as _notice  # noqa: F401  it listens from the first kernel on
+
 __all__ = ["kernel", "load", "memory"]
 
 Function = TypeVar("Function", bound=Callable[..., object])

@@ -1,4 +1,7 @@
-"""Loads kernels that an earlier process compiled, so that a process that is forked from this one finds them ready."""
+"""Loads kernels that an earlier process compiled, and tells which ones are compiled already.
+
+A process that is forked from one that loaded them finds them ready.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,10 @@ from typing import Any
 
 import windrow.kernels
 
-__all__ = ["load_kernels"]
+__all__ = ["SECONDS_TO_COMPILE", "compiled_count", "load_kernels", "seconds_to_compile"]
+
+SECONDS_TO_COMPILE = 30.0
+"""What the kernels of a merge, those that it calls included, take to compile on a small machine."""
 
 
 def load_kernels() -> int:
@@ -16,19 +22,39 @@ def load_kernels() -> int:
     return sum(map(_load, _kernels()))
 
 
+def compiled_count() -> int:
+    """How many signatures of kernels the compiler's cache holds."""
+    return sum(len(_signatures(kernel)) for kernel in _kernels())
+
+
+def seconds_to_compile(module: str) -> float:
+    """About how long the first use of the kernels of a module compiles; 0 when an earlier use did.
+
+    >>> seconds_to_compile("merge") in (0.0, SECONDS_TO_COMPILE)
+    True
+    """
+    return 0.0 if any(map(_signatures, _kernels_of(module))) else SECONDS_TO_COMPILE
+
+
 def _kernels() -> list[Any]:
+    return [kernel for each in iter_modules(windrow.kernels.__path__) for kernel in _kernels_of(each.name)]
+
+
+def _kernels_of(module: str) -> list[Any]:
     from numba.core.dispatcher import Dispatcher
 
-    modules = [
-        import_module(f"{windrow.kernels.__name__}.{each.name}") for each in iter_modules(windrow.kernels.__path__)
-    ]
-    found = {id(thing): thing for module in modules for thing in vars(module).values()}
-    return [thing for thing in found.values() if isinstance(thing, Dispatcher)]
+    name = f"{windrow.kernels.__name__}.{module}"
+    things = vars(import_module(name)).values()
+    return [thing for thing in things if isinstance(thing, Dispatcher) and thing.__module__ == name]
+
+
+def _signatures(kernel: Any) -> list[Any]:
+    # The cache has no other way to tell which signatures it holds.
+    return [key[0] for key in kernel._cache._cache_file._load_index()]  # noqa: SLF001
 
 
 def _load(kernel: Any) -> int:
-    # The cache has no other way to tell which signatures it holds.
-    signatures = [key[0] for key in kernel._cache._cache_file._load_index()]  # noqa: SLF001
+    signatures = _signatures(kernel)
     for signature in signatures:
         kernel.compile(signature)
     return len(signatures)
