@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 import pyarrow as pa
 
 from windrow import forking
-from windrow.cache import Cache, CacheSettings, MemoryCache, default_cache
+from windrow.cache import Cache, Caches, CacheSettings, MemoryCache, counted, default_cache
 from windrow.context import Context
 from windrow.engines.answer import Answer
 from windrow.engines.constants import Parameters
@@ -122,6 +122,8 @@ class Lake:
         self._starting = threading.Lock()
         self._files: ForeignRelations | None = None
         self._is_closed = False
+        self.cache = Caches([context.cache, context.parsed])
+        """What the caches did: `cache.stats()`, `cache.prometheus()`."""
         forking.register(self)
 
     def after_fork(self) -> None:
@@ -290,6 +292,7 @@ class Lake:
             self._is_closed = True
         if self._engine is not None:
             self._engine.close()
+        self.cache.record()
         self.context.close()
 
     def __enter__(self) -> Self:
@@ -338,7 +341,7 @@ def connect(  # noqa: PLR0913 - each is a word that a user may say
     given: dict[str, Any] = {
         "now": now,
         "new_id": new_id,
-        "cache": default_cache(cache) if isinstance(cache, CacheSettings) else cache,
+        "cache": counted(default_cache(cache) if isinstance(cache, CacheSettings) else cache),
         "parsed": None if cache is None else MemoryCache(settings.parsed_bytes, weigh=weight_of, name="parsed"),
     }
     if cache is not None and settings.decoded_bytes and prune:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from windrow.cache import CacheKind, MemoryCache, prometheus_text
+from windrow.cache import CacheKind, MemoryCache
 from windrow.cache.metrics import Counts
 
 
@@ -17,11 +17,13 @@ def test_events_are_counted_by_kind_with_their_bytes(key):
     assert cache.metrics.total().misses == 2
 
 
-def test_the_text_is_what_prometheus_reads(key):
-    cache = MemoryCache(1_000, name="footers")
-    cache.get(key(kind=CacheKind.SIDECAR), lambda asked: b"x")
-    text = prometheus_text([cache.metrics])
-    assert "# TYPE windrow_cache_misses_total counter\n" in text
-    assert 'windrow_cache_misses_total{cache="footers",kind="sidecar"} 1\n' in text
-    assert 'windrow_cache_hits_total{cache="footers",kind="sidecar"} 0\n' in text
-    assert text.count("# TYPE") == len({line.split()[2] for line in text.splitlines() if line.startswith("#")})
+def test_what_is_held_is_counted_by_kind_as_it_weighs(key):
+    cache = MemoryCache(10_000)
+    for number in range(3):
+        cache.put(key(number, CacheKind.SIDECAR), bytes(100))
+    cache.put(key(), bytes(50))
+    assert cache.contents().to_dict() == [
+        {"kind": "default", "values": 1, "bytes": 350},
+        {"kind": "sidecar", "values": 3, "bytes": 1200},
+    ]
+    assert sum(row.bytes for row in cache.contents()) == cache.weight

@@ -76,7 +76,9 @@ def test_sidecars_are_put_beside_files_when_that_is_asked_for(beside, raw, monke
     with beside(1) as lake:
         assert ask(lake, f"select sum(a) from '{raw}/*.parquet'") == [(63,)]
     assert sorted(path.name for path in raw.glob("*.pm")) == ["_0.pm", "_1.pm", "_2.pm"]
-    monkeypatch.setattr("windrow.scan.files.build_for", lambda file: pytest.fail(f"{file.uri} is described already"))
+    monkeypatch.setattr(
+        "windrow.scan.files.build_for", lambda file, *_: pytest.fail(f"{file.uri} is described already")
+    )
     with beside(2) as lake:
         assert ask(lake, f"select sum(a) from '{raw}/*.parquet'") == [(63,)]
 
@@ -144,7 +146,7 @@ def test_a_remote_file_that_is_not_there_or_none_is_refused(lake):
 
 def test_a_lake_without_a_cache_keeps_nothing(tmp_path, raw):
     with windrow.connect(tmp_path / "lake", cache=None) as lake:
-        assert (lake.context.cache, lake.context.parsed) == (None, None)
+        assert (lake.context.cache.size(), lake.context.parsed) == (0, None)
         assert ask(lake, f"select sum(a) from '{raw}/*.parquet'") == [(63,)]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from windrow.cache.disk import DiskCache
 from windrow.cache.layers import LayeredCache
 from windrow.cache.memory import MemoryCache
-from windrow.cache.protocol import Cache, CacheKind
+from windrow.cache.protocol import Cache, CacheKey, CacheKind
 from windrow.cache.routing import RoutingCache
 
 __all__ = ["CacheSettings", "DefaultCache", "cache_folder", "default_cache"]
@@ -48,6 +48,11 @@ class DefaultCache(RoutingCache[bytes]):
         self.disk = disk
         far: Cache[bytes] = memory if disk is None else LayeredCache(memory, disk)
         super().__init__(memory, {CacheKind.DATA_RANGE: far, CacheKind.SIDECAR: far, CacheKind.DATA_FILE_FOOTER: far})
+
+    def _of(self, key: CacheKey) -> Cache[bytes]:
+        # The footer of a local file is on this disk already.
+        is_local = key.kind is CacheKind.DATA_FILE_FOOTER and key.uri.startswith("file:")
+        return self.memory if is_local else super()._of(key)
 
 
 def default_cache(settings: CacheSettings | None = None) -> DefaultCache:

@@ -16,12 +16,11 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from windrow import forking
-from windrow.cache.metrics import CacheMetrics
+from windrow.cache.metrics import CacheMetrics, KindRow
 from windrow.cache.protocol import CacheKey, CacheKind, Supplier
 from windrow.errors import InvalidInput
 from windrow.model.rows import Rows
@@ -43,15 +42,6 @@ _SLACK_SHARE = 16
 _KEPT_PERCENT = 90
 
 _serial = itertools.count()
-
-
-@dataclass(frozen=True, slots=True)
-class KindRow:
-    """What is kept of one kind."""
-
-    kind: str
-    values: int
-    bytes: int
 
 
 class _File(NamedTuple):

@@ -16,6 +16,11 @@ class LayeredCache(Generic[Value]):
         self._near = near
         self._far = far
 
+    @property
+    def parts(self) -> tuple[Cache[Value], ...]:
+        """Both."""
+        return self._near, self._far
+
     def get(self, key: CacheKey, supplier: Supplier[Value]) -> Value:
         """The value of a key from the near cache, else from the far one, else from the supplier."""
         return self._near.get(key, lambda asked: self._far.get(asked, supplier))

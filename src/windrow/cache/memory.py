@@ -14,9 +14,10 @@ from collections.abc import Callable
 from typing import Any, Generic
 
 from windrow import forking
-from windrow.cache.metrics import CacheMetrics
+from windrow.cache.metrics import CacheMetrics, KindRow
 from windrow.cache.protocol import CacheKey, Supplier, Value
 from windrow.errors import InvalidInput
+from windrow.model.rows import Rows
 
 __all__ = ["MemoryCache"]
 
@@ -147,6 +148,14 @@ class MemoryCache(Generic[Value]):
     def size(self) -> int:
         """How many values are kept."""
         return len(self._entries)
+
+    def contents(self) -> Rows[KindRow]:
+        """What is cached, by kind."""
+        found: dict[str, list[int]] = {}
+        with self._lock:
+            for key, entry in self._entries.items():
+                found.setdefault(str(key.kind), []).append(entry.weight)
+        return Rows(KindRow, tuple(KindRow(kind, len(sizes), sum(sizes)) for kind, sizes in sorted(found.items())))
 
     def _lead(self, key: CacheKey, flight: _Flight[Value], supplier: Supplier[Value]) -> Value:
         weight = 0

@@ -1,16 +1,16 @@
-"""What caches did, counted by kind, as numbers and as Prometheus text."""
+"""What caches did, counted by kind, and what they hold."""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from windrow import forking
 from windrow.cache.protocol import CacheKind
 
-__all__ = ["CacheMetrics", "Counts", "prometheus_text"]
+__all__ = ["COUNTERS", "GAUGES", "CacheMetrics", "CacheRow", "Counts", "KindRow", "summed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,59 @@ class Counts:
     """Bytes of misses, as they weigh."""
 
 
-_NAMES = tuple(each.name for each in fields(Counts))
+COUNTERS = tuple(each.name for each in fields(Counts))
+GAUGES = ("values", "bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class KindRow:
+    """What is cached of one kind."""
+
+    kind: str
+    values: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class CacheRow:
+    """What one cache did with values of one kind, and what it holds of them now."""
+
+    cache: str
+    kind: str
+    hits: int = 0
+    misses: int = 0
+    coalesced: int = 0
+    bypasses: int = 0
+    evictions: int = 0
+    failures: int = 0
+    hit_bytes: int = 0
+    loaded_bytes: int = 0
+    values: int = 0
+    bytes: int = 0
+
+    def plus(self, other: CacheRow) -> CacheRow:
+        """Both together."""
+        return replace(self, **{name: getattr(self, name) + getattr(other, name) for name in (*COUNTERS, *GAUGES)})
+
+    def since(self, earlier: CacheRow | None) -> CacheRow:
+        """What was counted since an earlier row, without what is held."""
+        before = earlier or CacheRow(self.cache, self.kind)
+        counted = {name: getattr(self, name) - getattr(before, name) for name in COUNTERS}
+        return CacheRow(self.cache, self.kind, **counted)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing happened, and nothing is there."""
+        return not any(getattr(self, name) for name in (*COUNTERS, *GAUGES))
+
+
+def summed(rows: Iterable[CacheRow]) -> list[CacheRow]:
+    """One row for each cache and kind, in the order in which they first come."""
+    sums: dict[tuple[str, str], CacheRow] = {}
+    for row in rows:
+        key = row.cache, row.kind
+        sums[key] = sums[key].plus(row) if key in sums else row
+    return list(sums.values())
 
 
 class CacheMetrics:
@@ -68,17 +120,3 @@ class CacheMetrics:
         """What was counted of all kinds up to now."""
         with self._lock:
             return Counts(**sum(self._counters.values(), Counter()))
-
-
-def prometheus_text(metrics: Iterable[CacheMetrics]) -> str:
-    """The counters of caches in the text format that Prometheus reads."""
-    caches = list(metrics)
-    lines = []
-    for name in _NAMES:
-        metric = f"windrow_cache_{name}_total"
-        lines.append(f"# TYPE {metric} counter")
-        for cache in caches:
-            for kind in CacheKind:
-                value = getattr(cache.counts(kind), name)
-                lines.append(f'{metric}{{cache="{cache.name}",kind="{kind}"}} {value}')
-    return "\n".join(lines) + "\n"

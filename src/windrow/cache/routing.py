@@ -17,6 +17,11 @@ class RoutingCache(Generic[Value]):
         self._default = default
         self._by_kind = dict(by_kind)
 
+    @property
+    def parts(self) -> tuple[Cache[Value], ...]:
+        """Every cache once: several kinds may share one."""
+        return tuple({id(cache): cache for cache in (self._default, *self._by_kind.values())}.values())
+
     def get(self, key: CacheKey, supplier: Supplier[Value]) -> Value:
         """The value of a key from the cache of its kind."""
         return self._of(key).get(key, supplier)
@@ -31,16 +36,12 @@ class RoutingCache(Generic[Value]):
 
     def invalidate_all(self) -> None:
         """Forget everything in all caches."""
-        for cache in self._caches():
+        for cache in self.parts:
             cache.invalidate_all()
 
     def size(self) -> int:
         """How many values all caches keep."""
-        return sum(cache.size() for cache in self._caches())
+        return sum(cache.size() for cache in self.parts)
 
     def _of(self, key: CacheKey) -> Cache[Value]:
         return self._by_kind.get(key.kind, self._default)
-
-    def _caches(self) -> list[Cache[Value]]:
-        """Every cache once: several kinds may share one."""
-        return list({id(cache): cache for cache in (self._default, *self._by_kind.values())}.values())

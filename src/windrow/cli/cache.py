@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from typing import Any
 
 import click
 
@@ -25,17 +27,37 @@ def cache() -> None:
 
 @cache.command()
 @_folder
+@click.option("--prometheus", is_flag=True, help="Print the counters as text that Prometheus reads.")
 @pass_invocation
-def stats(invocation: Invocation, folder: str | None) -> None:
-    """Show how many values of which kind are kept, and how many bytes they take."""
-    from windrow.cache import CacheSettings, DiskCache
+def stats(invocation: Invocation, folder: str | None, *, prometheus: bool) -> None:
+    """Show what is cached, by kind, and how often it was of use.
+
+    Lakes that are closed add their counts here; those of an open one are in `lake.cache.stats()`.
+    """
+    from windrow.cache import CacheRow, CacheSettings, DiskCache, prometheus_text
     from windrow.cache.default import cache_folder
+    from windrow.cache.ledger import Ledger
+    from windrow.cache.metrics import GAUGES, summed
 
     kept = DiskCache(folder or cache_folder(os.environ), CacheSettings().disk_bytes)
-    rows = [asdict(row) for row in kept.contents()]
-    result = {"folder": str(kept.folder), "budget": kept.budget, "bytes": kept.weight, "kinds": rows}
-    head = f"{kept.folder}: {result['bytes']:,} of {kept.budget:,} bytes"
-    invocation.output.answer(result, lambda: f"{head}\n\n{text_table(rows, ['kind', 'values', 'bytes'])}")
+    contents, counted = kept.contents(), Ledger(kept.folder).rows()
+    if prometheus:
+        held = [CacheRow(kept.metrics.name, row.kind, values=row.values, bytes=row.bytes) for row in contents]
+        text = prometheus_text(summed([*counted, *held]))
+        invocation.output.answer({"prometheus": text}, text.rstrip)
+        return
+    kinds = [asdict(row) for row in contents]
+    counters = [{name: value for name, value in asdict(row).items() if name not in GAUGES} for row in counted]
+    result = {"folder": str(kept.folder), "budget": kept.budget, "bytes": kept.weight, "kinds": kinds}
+    invocation.output.answer(result | {"counters": counters}, lambda: _text(result, counters))
+
+
+def _text(result: Mapping[str, Any], counters: Sequence[Mapping[str, Any]]) -> str:
+    head = f"{result['folder']}: {result['bytes']:,} of {result['budget']:,} bytes"
+    tables = [text_table(result["kinds"], ["kind", "values", "bytes"])]
+    if counters:
+        tables.append(text_table(counters, [name for name in counters[0] if not name.endswith("_bytes")]))
+    return "\n\n".join([head, *tables])
 
 
 @cache.command()
@@ -46,11 +68,13 @@ def clear(invocation: Invocation, folder: str | None, *, dry_run: bool) -> None:
     """Remove everything that is kept; queries that run meanwhile read it again."""
     from windrow.cache import CacheSettings, DiskCache
     from windrow.cache.default import cache_folder
+    from windrow.cache.ledger import Ledger
 
     kept = DiskCache(folder or cache_folder(os.environ), CacheSettings().disk_bytes)
     values, size = kept.size(), kept.weight
     if not dry_run:
         kept.invalidate_all()
+        Ledger(kept.folder).clear()
     result = {"folder": str(kept.folder), "values": values, "bytes": size, "dry_run": dry_run}
     verb = "would remove" if dry_run else "removed"
     invocation.output.answer(result, lambda: f"{verb} {values:,} values, {size:,} bytes, from {kept.folder}")

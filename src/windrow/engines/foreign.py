@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from urllib.parse import unquote
 
+from windrow.cache import CacheKind, count_bypass
 from windrow.engines.relations import Relation
 from windrow.errors import Damaged, Incompatible, NotFound
 from windrow.scan.files import DataFile, open_sidecars
@@ -40,13 +41,16 @@ class ForeignRelations:
         try:
             found = self.files.find(pattern)
             if "://" not in pattern and any("=" in unquote(file.store.url) for file in found):
+                count_bypass(self.files.context.cache, CacheKind.DATA_FILE_FOOTER, len(found))
                 return None
             known = self._known.pop(pattern, None)
             if known is None or known[0].files != found:
                 known = self._made(pattern, found)
-        except (NotFound, Damaged, Incompatible):
+        except (NotFound, Damaged, Incompatible) as error:
             if "://" in pattern:
                 raise
+            if not isinstance(error, NotFound):
+                count_bypass(self.files.context.cache, CacheKind.DATA_FILE_FOOTER, len(found))
             return None
         self._known[pattern] = known
         while len(self._known) > 1 and sum(kept.weight for kept, _ in self._known.values()) > self._budget:

@@ -17,6 +17,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from windrow.cache import CacheKind, count_bypass
 from windrow.engines.filesystem import VirtualFileSystem
 from windrow.engines.relations import Relation, rows_sql, source_sql
 from windrow.errors import InvalidInput
@@ -177,6 +178,7 @@ class Views:
         """The paths under which DuckDB finds a virtual file, or the files that it is made of."""
         plain = plain_files(virtual, wanted=self._context.plain) if self._reads_paths else None
         if plain is not None:
+            count_bypass(self._context.cache, CacheKind.DATA_FILE_FOOTER, len(plain[0]))
             return plain
         reader = stack.enter_context(VirtualReader(virtual, self._context))
         return [stack.enter_context(self._files.serving(reader, f"{name}.parquet"))], reader

@@ -7,13 +7,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 
-from windrow.cache import CacheKey, CacheKind
+from windrow.cache import Cache, CacheKey, CacheKind
 from windrow.errors import Damaged, Incompatible, NotFound, StorageError
 from windrow.model.split import SidecarLocation, SplitMetadata, sidecar_key
+from windrow.parquet.footer import ParquetFooter, read_footer
 from windrow.scan.context import ScanContext
 from windrow.scan.footers import FIRST_CONTACT
 from windrow.sidecar import Sidecar
-from windrow.sidecar.build import build_sidecar
+from windrow.sidecar.build import build_sidecar, footer_bytes_of
+from windrow.sidecar.convert import Read
 from windrow.sidecar.sound import sound_sidecar
 from windrow.storage import (
     ByteRange,
@@ -108,7 +110,8 @@ def _load(context: ScanContext, file: DataFile) -> Sidecar:
     if place is None:
         key = CacheKey(file.uri, -1, -1, CacheKind.SIDECAR, file.cache_identity)
         make = _beside if file.describes_beside else build_for
-        data = make(file) if context.cache is None else context.cache.get(key, lambda _: make(file))
+        cache = context.cache
+        data = make(file) if cache is None else cache.get(key, lambda _: make(file, cache))
         return Sidecar.of(data, name=file.uri, verify=False)
     return sound_sidecar(lambda: _read(context, file, place), _TailReader(file).read, file.identity.size, name=file.uri)
 
@@ -139,13 +142,25 @@ def _complete(sidecar: Sidecar) -> Sidecar:
     return sidecar
 
 
-def build_for(file: DataFile) -> bytes:
-    """A sidecar made from the file itself."""
-    read = _TailReader(file).read
-    return build_sidecar(read, file.identity.size, name=file.uri, etag=file.identity.etag)
+def build_for(file: DataFile, cache: Cache[bytes] | None = None) -> bytes:
+    """A sidecar made from the file itself; its footer comes from the cache if that has it."""
+    read, size = _TailReader(file).read, file.identity.size
+    footer = None if cache is None else _cached_footer(cache, file, read)
+    return build_sidecar(read, size, name=file.uri, etag=file.identity.etag, footer=footer)
 
 
-def _beside(file: DataFile) -> bytes:
+def _cached_footer(cache: Cache[bytes], file: DataFile, read: Read) -> ParquetFooter | None:
+    """The footer as the cache has it; None where that is damaged."""
+    key = CacheKey.footer(file.uri, file.cache_identity)
+    data = cache.get(key, lambda _: footer_bytes_of(read, file.identity.size, name=file.uri))
+    try:
+        return read_footer(data, name=file.uri)
+    except Damaged:
+        cache.invalidate(key)
+        return None
+
+
+def _beside(file: DataFile, cache: Cache[bytes] | None = None) -> bytes:
     """The sidecar beside a file if it describes what the file is now, and otherwise a new one, which is put there."""
     key = sidecar_key(file.key)
     with suppress(NotFound, StorageError, Damaged, Incompatible):
@@ -153,7 +168,7 @@ def _beside(file: DataFile) -> bytes:
         found = _complete(Sidecar.of(data, name=uri_of(file.store.url, key), parquet_size=file.identity.size))
         if found.extensions.etag == file.identity.etag:
             return data
-    made = build_for(file)
+    made = build_for(file, cache)
     # Where nothing may be written, the cache has it.
     with suppress(StorageError):
         file.store.put(key, made)

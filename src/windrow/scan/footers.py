@@ -7,7 +7,7 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from windrow.cache import CacheKey, CacheKind
+from windrow.cache import CacheKey, CacheKind, count_bypass
 from windrow.errors import Damaged
 from windrow.parquet.footer import MAGIC, TAIL_SIZE, footer_length
 from windrow.scan.context import ReadContext
@@ -70,7 +70,5 @@ class ParquetReaderBuilder:
 
     def open_file(self, file: BinaryIO) -> pq.ParquetFile:
         """Open a file that has no URI: nothing identifies it, so the cache is bypassed."""
-        metrics = getattr(self._context.cache, "metrics", None)
-        if metrics is not None:
-            metrics.add(CacheKind.DATA_FILE_FOOTER, "bypasses")
+        count_bypass(self._context.cache, CacheKind.DATA_FILE_FOOTER)
         return pq.ParquetFile(file)

@@ -106,6 +106,7 @@ class ForeignFiles:
 
         granules = find_granules(parsed, read, name=file.uri) if at_hand else None
         if self.context.cache is not None:
+            self.context.cache.get(CacheKey.footer(file.uri, file.cache_identity), lambda _: footer)
             self._keep(self.context.cache, file, parsed, granules, tail)
         return convert(Source(parsed, info.size, file.uri, None, _etag_of(file.identity), granules))
 

@@ -10,7 +10,7 @@ from windrow.sidecar.aligned_pages import find_granules
 from windrow.sidecar.convert import Read, Source, convert
 from windrow.sidecar.granules import FirstKeys
 
-__all__ = ["build_sidecar", "footer_of"]
+__all__ = ["build_sidecar", "footer_bytes_of", "footer_of"]
 
 FIRST_READ = 64 * 2**10
 """Most footers lie within so many bytes of the end, and are read at once."""
@@ -24,25 +24,31 @@ def build_sidecar(
     etag: str | None = None,
     extensions: bool = True,
     keys: Sequence[Sequence[FirstKeys]] | None = None,
+    footer: ParquetFooter | None = None,
 ) -> bytes:
     """Return the sidecar of a file of `size` bytes; without `extensions`, the bytes that QuestDB's converter writes.
 
-    `keys` are the first sort keys of every granule, by row group, where the caller knows them.
+    `keys` are the first sort keys of every granule, by row group, where the caller has them; so is `footer`.
     """
-    footer = footer_of(read, size, name=name)
+    footer = footer or footer_of(read, size, name=name)
     granules = find_granules(footer, read, name=name, keys=keys) if extensions else None
     return convert(Source(footer, size, name, read, etag, granules), extensions=extensions)
 
 
 def footer_of(read: Read, size: int, *, name: str) -> ParquetFooter:
     """Return the footer of a file of `size` bytes, in one read if it is small and two if it is not."""
+    return read_footer(footer_bytes_of(read, size, name=name), name=name)
+
+
+def footer_bytes_of(read: Read, size: int, *, name: str) -> bytes:
+    """Return the bytes of that footer: metadata, its length and the magic."""
     if size < TAIL_SIZE:
         raise Damaged(f"{name}: {size} bytes are no Parquet file; the smallest has more")
     tail = _tail(read, size, min(size, FIRST_READ))
     needed = footer_length(tail[-TAIL_SIZE:], name)
     if needed > size:
         raise Damaged(f"{name}: the footer claims {needed} bytes, the file has {size}; it is damaged")
-    return read_footer(tail if needed <= len(tail) else _tail(read, size, needed), name=name)
+    return tail[-needed:] if needed <= len(tail) else _tail(read, size, needed)
 
 
 def _tail(read: Read, size: int, length: int) -> bytes:
