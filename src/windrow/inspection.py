@@ -136,6 +136,11 @@ class RunRow:
     bytes_in: int
     bytes_out: int
     write_amplification: float | None
+    """Bytes written for every byte that was merged for the first time."""
+    rewrites: int | None
+    """How often rows that it wrote had been rewritten by then, at most; None when it merged nothing."""
+    rewrites_bound: int | None
+    """How often the policy of that time lets a row be rewritten."""
     problems: tuple[str, ...]
 
 
@@ -293,7 +298,19 @@ class Inspect:
 
     def runs(self, limit: int | None = None) -> Rows[RunRow]:
         """Return the runs of compaction, newest first."""
-        return Rows(RunRow, tuple(map(_run_row, self.metastore.runs(self.table_id, limit=limit))))
+        found = self.metastore.runs(self.table_id, limit=limit)
+        rewrites = self._rewrites()
+        return Rows(RunRow, tuple(_run_row(run, *rewrites.get(run.run_id, (None, None))) for run in found))
+
+    def _rewrites(self) -> dict[str, tuple[int, int]]:
+        """How often rows were rewritten at most, and the bound, by the run that wrote them."""
+        found: dict[str, tuple[int, int]] = {}
+        for commit in self.metastore.commits(self.table_id):
+            run, rewrites = str(commit.summary.get("run")), commit.summary.get("rewrites")
+            if commit.kind is CommitKind.COMPACT and commit.published_at is not None and rewrites is not None:
+                most = max(int(rewrites), found.get(run, (0, 0))[0])
+                found[run] = most, int(commit.summary.get("rewrites_bound", 0))
+        return found
 
     def columns(self) -> Rows[ColumnRow]:
         """Return the columns, in order of their field ids."""
@@ -373,7 +390,7 @@ def _merge_row(commit: CommitRecord) -> MergeRow:
     )
 
 
-def _run_row(run: RunRecord) -> RunRow:
+def _run_row(run: RunRecord, rewrites: int | None, rewrites_bound: int | None) -> RunRow:
     return RunRow(
         run_id=run.run_id,
         state=str(run.state),
@@ -388,6 +405,8 @@ def _run_row(run: RunRecord) -> RunRow:
         bytes_in=run.bytes_in,
         bytes_out=run.bytes_out,
         write_amplification=run.write_amplification,
+        rewrites=rewrites,
+        rewrites_bound=rewrites_bound,
         problems=run.problems,
     )
 

@@ -110,6 +110,33 @@ def test_splits_in_quarantine_are_left_with_their_reason(shelf):
     assert [(each.split_ids, each.why) for each in left] == [(("b",), "it is in quarantine: it is torn")]
 
 
+@pytest.mark.parametrize("now", [OPEN, CLOSED])
+@pytest.mark.parametrize(
+    ("policy", "bound"),
+    [
+        ({"name": "constant-write-amplification", "max_merge_ops": 1}, 1),
+        ({"name": "constant-write-amplification", "max_merge_ops": 3, "rewrite_budget": 2}, 3),
+        ({"name": "stable-log", "rewrite_budget": 2}, 2),
+    ],
+)
+def test_no_row_is_rewritten_more_often_than_the_bound_of_the_policy(metastore, shelf_of, policy, bound, now):
+    shelf = shelf_of(metastore, policy={"merge_factor": 2, **policy})
+    shelf.publish([shelf.split(f"{n}-{name}", generation=n) for n in range(10) for name in "abc"])
+    merges, left = planned(shelf, now)
+    merged = [split.generation for merge in merges for split in merge.inputs]
+    assert max(merged) == bound - 1
+    spent = [each for each in left if f"rewritten {bound} times or more" in each.why]
+    assert sum(each.count for each in spent) == 3 * (10 - bound)
+
+
+def test_a_policy_of_ones_own_is_held_to_the_bound_too(metastore, shelf_of):
+    shelf = shelf_of(metastore, policy={"rewrite_budget": 2})
+    shelf.publish([shelf.split(name, generation=n) for n, name in enumerate("abcd")])
+    merges, left = planned(shelf, policy=lambda splits, at: Choice([(tuple(splits), "all")]))
+    assert ids(merges) == [["a", "b"]]
+    assert sum(each.count for each in left) == 2
+
+
 def test_a_closed_window_is_brought_to_the_fewest_files(shelf):
     shelf.publish([shelf.split(f"s{n}") for n in range(20)])
     assert [len(merge.inputs) for merge in planned(shelf, CLOSED)[0]] == [20]

@@ -17,7 +17,7 @@ from windrow.compaction.planner import Planner
 from windrow.compaction.result import Outcome
 from windrow.compaction.task import Job
 from windrow.errors import InvalidInput, MetastoreError
-from windrow.metastore import CommitKind, CommitState, RunState, SqlMetastore
+from windrow.metastore import CommitKind, CommitState, RunRecord, RunState, SqlMetastore
 from windrow.model.split import sidecar_key
 from windrow.model.window import Window
 from windrow.runners.leases import Leases
@@ -66,9 +66,11 @@ def test_late_splits_join_what_is_compacted(lake):
     table.compact.run()
     table.ingest(points(99))
     expected = rows_of(lake)
-    assert table.compact.run().done == 5
-    assert [row.splits for row in table.inspect.windows()] == [1] * 5
-    assert {row.generation for row in table.inspect.windows()} == {2}
+    assert table.compact.run().done == 4
+    overflow, *timed = table.inspect.windows()
+    assert [(row.splits, row.generation) for row in timed] == [(1, 2)] * 4
+    # a window without an end waits for company of the same generation
+    assert (overflow.start, overflow.splits, overflow.generation) == (None, 2, 1)
     assert rows_of(lake) == expected
 
 
@@ -90,6 +92,30 @@ def test_a_run_leaves_a_row_and_merges_leave_commits(lake):
     assert {merge.run for merge in merges} == {result.run_id}
     assert sum(merge.bytes_in for merge in merges) == result.bytes_in
     assert table.inspect.runs()[0].write_amplification == result.write_amplification
+
+
+@pytest.mark.parametrize(
+    ("policy", "bound"),
+    [({"name": "constant-write-amplification", "max_merge_ops": 2}, 2), ({"rewrite_budget": 3}, 3), ({}, 8)],
+)
+def test_a_run_shows_how_often_rows_were_rewritten_and_the_bound(empty_lake, policy, bound):
+    table = empty_lake.create_table("metrics", sort=POINTS_SORT, policy=policy, late_data_acceptance_window=0)
+    for seed in range(5):
+        table.ingest(points(seed, rows=20, windows=1))
+        table.ingest(points(seed, rows=20, windows=1))
+        table.compact.run(threads=1)
+    rows = table.inspect.runs()
+    assert {row.rewrites_bound for row in rows} == {bound}
+    assert max(row.rewrites for row in rows) == min(bound, 5)
+    assert max(row.generation for row in table.inspect.windows()) == min(bound, 5)
+
+
+def test_runs_of_former_days_show_no_bound(lake):
+    table = lake.table("metrics")
+    run = RunRecord("former", RunState.DONE, started_at=1, ended_at=2)
+    lake.context.metastore.record_run(table.record.table_id, run)
+    (row,) = table.inspect.runs()
+    assert (row.rewrites, row.rewrites_bound) == (None, None)
 
 
 class TestPoisonedInputs:
@@ -411,7 +437,7 @@ class TestCancelling:
                 table.ingest(points(50))
             else:
                 cancelled.set()
-        assert [result.done for result in results] == [5, 5]
+        assert [result.done for result in results] == [5, 4]
 
 
 def test_a_run_in_which_nothing_goes_through_stops(lake, monkeypatch):

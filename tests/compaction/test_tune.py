@@ -86,11 +86,20 @@ class TestSimulation:
         assert samples[-1].write_amplification < 4
         assert run[0] > 0
 
-    def simulated(self, folder, seed):
+    @pytest.mark.parametrize(
+        ("policy", "bound"),
+        [({"name": "constant-write-amplification", "max_merge_ops": 1}, 1), ({"rewrite_budget": 2}, 2)],
+    )
+    def test_late_splits_do_not_lift_the_bound(self, tmp_path, policy, bound):
+        samples, _ = self.simulated(tmp_path, 1, **policy)
+        assert 0 < samples[-1].write_amplification <= bound
+        assert samples[-1].rewrites == bound
+
+    def simulated(self, folder, seed, **policy):
         folder.mkdir(exist_ok=True)
         clock = SimulatedClock()
         settings = TableSettings.of(
-            sort="host|timestamp/V2", window="1m", late_data_acceptance_window=60, policy={"merge_factor": 5}
+            sort="host|timestamp/V2", window="1m", late_data_acceptance_window=60, policy={"merge_factor": 5, **policy}
         )
         arrivals = Arrivals(sources=1, late_share=0.05, latest=180, commit_every=10)
         with SqlMetastore(f"sqlite:///{folder}/m.db", clock=clock) as metastore:

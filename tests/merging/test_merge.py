@@ -162,6 +162,28 @@ def test_a_long_series_takes_the_share_of_several_outputs(merge_files, parquet, 
     assert [set(read_all([data])["host"].to_pylist()) for data in outputs] == [{"a", "b"}, {"c"}]
 
 
+@pytest.mark.parametrize("schema", ["timestamp+/V2", "timestamp+|host/V2", "timestamp-|host/V2"])
+def test_rows_that_are_sorted_by_time_first_are_cut_anywhere(merge_files, parquet, read_all, schema):
+    schema = SortSchema.parse(schema)
+    tables = [table.take(pa.array(sort_indices(table, schema))) for table in map(many_series, range(4))]
+    files = [parquet(table, row_group_size=1000) for table in tables]
+    options = {"timestamp": "timestamp", "layout": Layout(2048, 512), "outputs": 5}
+    outputs = merge_files(files, schema, **options)
+    counts = [read_all([data]).num_rows for data in outputs]
+    assert len(counts) == 5
+    assert max(counts) - min(counts) <= 4
+    together = pa.concat_tables(tables)
+    assert_same_rows(read_all(outputs), together.take(pa.array(sort_indices(together, schema))))
+    assert merge_files(files, schema, memory_budget=1, **options) == outputs
+
+
+def test_fewer_rows_than_outputs_leave_no_empty_file(merge_files, parquet, read_all):
+    schema = SortSchema.parse("timestamp+/V2")
+    files = [parquet(rows(["a"], [time])) for time in (1, 2)]
+    outputs = merge_files(files, schema, timestamp="timestamp", outputs=5)
+    assert [read_all([data]).num_rows for data in outputs] == [1, 1]
+
+
 def test_any_budget_gives_the_same_bytes(merge_files, parquet):
     files = [parquet(many_series(seed), row_group_size=1000) for seed in range(6)]
     options = {"layout": Layout(2048, 512), "outputs": 3}

@@ -93,7 +93,7 @@ def runs(invocation: Invocation, table: str, limit: int | None) -> None:
     rows = _read(invocation, table, None, lambda views: views.runs(limit))
     names = [
         "started_at", "state", "planned", "done", "skipped", "failed", "splits_in", "splits_out", "bytes_in",
-        "bytes_out", "write_amplification", "seconds", "problems",
+        "bytes_out", "write_amplification", "rewrites", "rewrites_bound", "seconds", "problems",
     ]  # fmt: skip
     _answer(invocation, rows, names)
 

@@ -168,11 +168,10 @@ class Planner:
         at = replace(Circumstances.of(self.table.settings, self.now), endless=window.overflow)
         held: list[Candidate] = []
         for page in pages:
-            kept_away = [split for split in page if split.split_id in banned]
-            for split in kept_away:
-                why = f"it is in quarantine: {banned[split.split_id]}"
-                yield Left(scope, window, 1, split.size_bytes, why, (split.split_id,))
-            held += [split for split in page if split.split_id not in banned] if kept_away else page
+            barred = [(split, why) for split in page if (why := self._barred(split, banned)) is not None]
+            yield from _left(scope, window, Choice(left=barred))
+            away = {split.split_id for split, _ in barred}
+            held += [split for split in page if split.split_id not in away] if away else page
             if len(held) >= self.chunk:
                 choice = self._chosen(scope, window, held, replace(at, more_follow=True))
                 yield from self._merges(scope, window, choice)
@@ -184,9 +183,18 @@ class Planner:
         yield from self._merges(scope, window, choice)
         yield from _left(scope, window, choice)
 
+    def _barred(self, split: Candidate, banned: dict[str, str]) -> str | None:
+        """The reason that keeps a split from any merge, whatever the policy."""
+        if split.split_id in banned:
+            return f"it is in quarantine: {banned[split.split_id]}"
+        policy = self.table.settings.policy
+        if split.generation >= policy.rewrites_bound:
+            return f"its rows were rewritten {policy.rewrites_bound} times or more, the bound of {policy.name}"
+        return None
+
     def _chosen(self, scope: CompactionScope, window: Window, splits: list[Candidate], at: Circumstances) -> Choice:
         if len(splits) == 1:
-            return Choice(left=[(splits[0], "it is alone in its window")])
+            return Choice(left=[(splits[0], "it is alone: the others of its window are merged already, or left")])
         policy = finalise if self.closed(window) else self.policy or POLICIES[self.table.settings.policy.name]
         choice = policy(splits, at)
         _check_conserved(splits, choice, scope, window)

@@ -2,7 +2,7 @@
 
 A policy sees the splits of one scope in one window and nothing else, so that it cannot merge across either. Two of them
 are for windows that still grow, `stable-log` and `constant-write-amplification`; `finalise` is for windows that no
-longer do. All of them count in bytes.
+longer do. All of them count in bytes. None of them is given splits whose rows were rewritten as often as is allowed.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ def stable_log(splits: Sequence[Candidate], at: Circumstances) -> Choice:
 
 
 def constant_write_amplification(splits: Sequence[Candidate], at: Circumstances) -> Choice:
-    """Merge splits whose rows were rewritten equally often, the oldest first; nothing is rewritten too often."""
-    choice, young = _without_mature(splits, at, most_ops=at.settings.max_merge_ops)
+    """Merge splits whose rows were rewritten equally often, the oldest first."""
+    choice, young = _without_mature(splits, at)
     for level in _levels_by_generation(sorted(young, key=lambda each: (each.created_at // 1_000_000, each.split_id))):
         _merge_level(choice, level, f"generation {level[0].generation}", at)
     return choice
@@ -101,18 +101,14 @@ def constant_write_amplification(splits: Sequence[Candidate], at: Circumstances)
 def finalise(splits: Sequence[Candidate], at: Circumstances) -> Choice:
     """Bring a window that no longer grows to the fewest files of the target size.
 
-    Late splits join what is compacted already, whatever its age and size, until its rows were rewritten as often as the
-    budget allows; a small one waits a while for company before a large one is rewritten for it.
+    Late splits join what is compacted already, whatever its age and size; a small one waits a while for company before
+    a large one is rewritten for it.
     """
     choice = Choice()
-    budget = at.settings.rewrite_budget
-    spent = [split for split in splits if split.generation >= budget]
-    open_ = sorted((split for split in splits if split.generation < budget), key=_by_size)
-    if len(open_) <= fewest_files(open_, at.target) and not at.more_follow:
+    if len(splits) <= fewest_files(splits, at.target) and not at.more_follow:
         choice.leave(splits, "the window is closed and has the fewest files of the target size")
         return choice
-    choice.leave(spent, f"its rows were rewritten {budget} times, which is the budget")
-    for pack in _packs(open_, at):
+    for pack in _packs(sorted(splits, key=_by_size), at):
         reason = _not_worth_it(pack, at)
         if reason is None:
             choice.merges.append((tuple(pack), _closed(pack, at)))
@@ -147,12 +143,10 @@ def _by_size(split: Candidate) -> tuple[int, int, str]:
     return split.size_bytes, split.created_at, split.split_id
 
 
-def _without_mature(
-    splits: Sequence[Candidate], at: Circumstances, most_ops: int | None = None
-) -> tuple[Choice, list[Candidate]]:
+def _without_mature(splits: Sequence[Candidate], at: Circumstances) -> tuple[Choice, list[Candidate]]:
     choice, young = Choice(), []
     for split in splits:
-        why = _mature(split, at, most_ops)
+        why = _mature(split, at)
         if why is None:
             young.append(split)
         else:
@@ -160,14 +154,12 @@ def _without_mature(
     return choice, young
 
 
-def _mature(split: Candidate, at: Circumstances, most_ops: int | None) -> str | None:
+def _mature(split: Candidate, at: Circumstances) -> str | None:
     # Anything smaller becomes fewer files in every merge; two larger ones could stay two for ever.
     if 4 * split.size_bytes >= 3 * at.target:
         return f"mature: it has about the target size of {format_bytes(at.target)}"
     if not at.endless and at.age(split) >= at.settings.maturation_period:
         return f"mature: it is older than {format_seconds(at.settings.maturation_period)}"
-    if most_ops is not None and split.generation >= most_ops:
-        return f"mature: its rows were rewritten {most_ops} times"
     return None
 
 

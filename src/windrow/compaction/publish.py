@@ -26,6 +26,8 @@ class Publisher:
     metastore: Metastore
     table_id: str
     run_id: str
+    rewrites_bound: int
+    """How often a row is rewritten at most."""
     waits: tuple[float, ...] = (0.5, 2.0, 8.0)
     """Seconds to wait before a publish that the metastore did not answer is tried again."""
     sleep: Callable[[float], None] = time.sleep
@@ -100,6 +102,8 @@ class Publisher:
                 "bytes_out": sum(split.size_bytes for split in report.splits),
                 "seconds": round(report.seconds, 3),
                 "why": job.merge.why,
+                "rewrites": max((split.generation for split in report.splits), default=0),
+                "rewrites_bound": self.rewrites_bound,
             },
         )
 

@@ -62,7 +62,8 @@ class Compaction:
         return CompactionResult.of(self.table.name, ended, tally.problems)
 
     def _waves(self, merges: Iterator[PlannedMerge], tally: Tally, leases: Leases) -> RunState:
-        publisher = Publisher(self.metastore, self.table.table_id, self.run_id, sleep=self.sleep)
+        bound = self.table.settings.policy.rewrites_bound
+        publisher = Publisher(self.metastore, self.table.table_id, self.run_id, bound, sleep=self.sleep)
         while not self.cancelled.is_set():
             wave = {self.new_id(): merge for merge in islice(merges, _WAVE)}
             if not wave:

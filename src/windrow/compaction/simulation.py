@@ -73,6 +73,8 @@ class Sample:
     splits_per_open_window: float
     write_amplification: float
     """Bytes that merges wrote for every byte that arrived."""
+    rewrites: int
+    """How often a row was rewritten, at most."""
 
 
 @dataclass(slots=True)
@@ -89,6 +91,7 @@ class Simulation:
     arrived: int = 0
     written: int = 0
     merges: int = 0
+    rewrites: int = 0
     _numbers: int = 0
     _random: random.Random = field(default_factory=random.Random)
 
@@ -144,6 +147,7 @@ class Simulation:
         ]
         self.written += sum(split.size_bytes for split in outputs)
         self.merges += 1
+        self.rewrites = max(self.rewrites, generation)
         self._publish(CommitKind.COMPACT, outputs, merge.split_ids)
 
     def _split(self, source: str, window: Window, rows: int) -> SplitMetadata:
@@ -185,4 +189,5 @@ class Simulation:
             most_in_a_closed_window=max(closed, default=0),
             splits_per_open_window=round(mean(still_open), 3) if still_open else 0.0,
             write_amplification=round(self.written / max(self.arrived, 1), 3),
+            rewrites=self.rewrites,
         )

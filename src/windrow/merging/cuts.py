@@ -1,4 +1,7 @@
-"""Where outputs end: at the first series that begins once an output has its share of the inputs' bytes."""
+"""Where outputs end: at the first series that begins once an output has its share of the inputs' bytes.
+
+Rows that are sorted by time first have no series that lie together: there an output ends at any row.
+"""
 
 from __future__ import annotations
 
@@ -25,17 +28,19 @@ class Cuts:
     """What a row of each input stands for."""
     total: int
     outputs: int
+    anywhere: bool = False
+    """Whether an output may end at any row."""
     done: int = 0
     """The weight of all rows that were written."""
     number: int = 1
     """Which output is being written."""
 
     @classmethod
-    def of(cls, inputs: Sequence[Input], outputs: int) -> Cuts:
-        """Cuts that make so many outputs of about the same size, as far as series allow."""
+    def of(cls, inputs: Sequence[Input], outputs: int, *, anywhere: bool = False) -> Cuts:
+        """Cuts that make so many outputs of about the same size, as far as series allow where they have to."""
         weights = [max(source.size * FINENESS // max(source.rows, 1), 1) for source in inputs]
         total = sum(weight * source.rows for weight, source in zip(weights, inputs, strict=True))
-        return cls(np.array(weights, np.int64), total, outputs)
+        return cls(np.array(weights, np.int64), total, outputs, anywhere)
 
     def places(self, merged: Merged, ready: int) -> list[int]:
         """The places among the first `ready` rows of the order at which outputs end."""
@@ -47,10 +52,10 @@ class Cuts:
         while self.number < self.outputs:
             share = self.total * self.number // self.outputs
             least = max(self._place(order, passed, share), found[-1] + 1 if found else 1)
-            next_series = int(np.searchsorted(series, least))
-            if next_series == series.size or series[next_series] > ready:
+            place = least if self.anywhere else _first_from(series, least)
+            if place is None or place > ready:
                 break
-            found.append(int(series[next_series]))
+            found.append(place)
             # a long series may take the share of several outputs
             shares = self._weight(order, passed, found[-1]) * self.outputs // self.total
             self.number = max(self.number, shares) + 1
@@ -72,3 +77,9 @@ class Cuts:
         """Count rows as written."""
         if self.number < self.outputs:
             self.done += int((self.weights[order.inputs] * order.lengths).sum())
+
+
+def _first_from(series: npt.NDArray[np.int64], least: int) -> int | None:
+    """The first place from `least` on at which a series begins."""
+    number = int(np.searchsorted(series, least))
+    return None if number == series.size else int(series[number])

@@ -42,7 +42,7 @@ class MergeOptions:
     """How a merge is done; none of it changes the rows."""
 
     outputs: int = 1
-    """How many files to aim at; fewer come out when there are fewer series."""
+    """How many files to aim at; fewer come out when there are fewer series, unless rows are sorted by time first."""
     memory_budget: int = 512 * 2**20
     """Bytes that a batch should take; one of `LEAST_ROWS` is always loaded."""
     threads: int = 1
@@ -101,7 +101,7 @@ class Merge:
 
     def run(self) -> list[Output]:
         """Do all of it; the outputs are complete but for what `Output.finish` adds."""
-        cuts = Cuts.of(self.inputs, self.options.outputs)
+        cuts = Cuts.of(self.inputs, self.options.outputs, anywhere=self.schema.column_names[0] == self.timestamp)
         at = [(0, 0)] * len(self.inputs)
         row_bytes, failed = self._row_bytes(), 0
         self._patient = sum(source.rows for source in self.inputs) > self._most(row_bytes)

@@ -46,11 +46,11 @@ class PolicySettings:
     max_merge_factor: int = 20
     """The most splits in one merge."""
     max_merge_ops: int = 4
-    """How often a row may be rewritten before its split counts as mature."""
+    """How often a row may be rewritten by `constant-write-amplification`, in windows of any age."""
     maturation_period: int = 48 * 3600
     """Seconds after which a split is left as it is, in a window that still grows."""
     rewrite_budget: int = 8
-    """How often a row may be rewritten for the sake of late splits, in a window that no longer grows."""
+    """How often a row may be rewritten by `stable-log`, in windows of any age; late splits need most of it."""
 
     def __post_init__(self) -> None:
         if self.name not in _POLICIES:
@@ -60,6 +60,11 @@ class PolicySettings:
         _whole("policy.max_merge_ops", self.max_merge_ops, 1)
         _whole("policy.maturation_period", self.maturation_period, 0)
         _whole("policy.rewrite_budget", self.rewrite_budget, 1)
+
+    @property
+    def rewrites_bound(self) -> int:
+        """How often a row is rewritten at most: merges write no more than so many times the bytes that arrive."""
+        return self.max_merge_ops if self.name == "constant-write-amplification" else self.rewrite_budget
 
     @classmethod
     def of(cls, value: Any) -> PolicySettings:
