@@ -12,6 +12,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from windrow import errors
+from windrow.exports import __dir__ as __dir__
 from windrow.exports import __getattr__ as __getattr__
 
 if TYPE_CHECKING:

@@ -8,9 +8,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-__all__ = ["__getattr__"]
+__all__ = ["__dir__", "__getattr__"]
 
 _HOMES = {"Lake": "windrow.lake", "Table": "windrow.table", "connect": "windrow.lake"}
+
+
+def __dir__() -> list[str]:
+    """List the public names of the package, and no room of its inside."""
+    return sorted(import_module("windrow").__all__)
 
 
 def __getattr__(name: str) -> Any:

@@ -23,7 +23,7 @@ from windrow.engines.explanation import Explanation
 from windrow.engines.foreign import ForeignRelations
 from windrow.engines.frames import as_tables, named_frames
 from windrow.engines.relations import Relation
-from windrow.errors import AlreadyExists, Closed, NotFound
+from windrow.errors import AlreadyExists, Closed, NotFound, WindrowError
 from windrow.identity.binding import Accept
 from windrow.identity.folders import has_log, table_folders
 from windrow.inspection import TableRow, tables_as_rows
@@ -31,6 +31,7 @@ from windrow.metastore import TableRecord
 from windrow.model.ids import check_name
 from windrow.model.rows import Rows
 from windrow.model.settings import TableSettings
+from windrow.model.units import format_count
 from windrow.scan.cells import Cells
 from windrow.scan.context import ReadContext, ScanContext
 from windrow.scan.files import weight_of
@@ -46,6 +47,8 @@ __all__ = ["Lake", "connect"]
 T = TypeVar("T")
 
 DEFAULT_CACHE = CacheSettings()
+_MOST_SHOWN = 10
+"""Tables in the text of a lake."""
 _EXPLAIN = re.compile(r"\s*explain\s+(analyze\s+)?(?=select|with|from|\()", re.IGNORECASE)
 
 
@@ -146,6 +149,15 @@ class Lake:
             "sidecars_beside": self._sidecars_beside,
         }
         return partial(connect, create=False, **settings), (context.url,)
+
+    def __repr__(self) -> str:
+        try:
+            names = [] if self._is_closed else self._tables.names
+        except WindrowError as error:
+            return f"<Lake {self.url}: {error}>"
+        shown = ", ".join(names[:_MOST_SHOWN]) + (", ..." if len(names) > _MOST_SHOWN else "")
+        state = "closed" if self._is_closed else format_count(len(names), "table") + (f": {shown}" if names else "")
+        return f"<Lake {self.url}: {state}>"
 
     @property
     def url(self) -> str:

@@ -14,7 +14,7 @@ from windrow.context import Context
 from windrow.engines.duckdb import Answer, DuckDBEngine
 from windrow.engines.labels import Labels
 from windrow.engines.relations import Relation
-from windrow.errors import InvalidInput
+from windrow.errors import InvalidInput, WindrowError
 from windrow.ingest.attributes import RESIDUAL, AttributeRule
 from windrow.ingest.result import IngestResult
 from windrow.inspection import Inspect, TableDescription, describe
@@ -23,7 +23,7 @@ from windrow.model.predicate import Predicate, negation_normal_form
 from windrow.model.scope import DEFAULT_SOURCE
 from windrow.model.settings import TableSettings
 from windrow.model.split import SplitMetadata
-from windrow.model.units import parse_bytes, parse_moment
+from windrow.model.units import format_bytes, format_count, parse_bytes, parse_moment
 from windrow.scan.aggregates import Asked
 from windrow.scan.answers import table_answer, table_labels
 from windrow.scan.context import ReadContext, ScanContext
@@ -55,6 +55,19 @@ class Table:
     name: str
     as_of: int | None = None
     """The version that is read; None follows the newest."""
+
+    def __repr__(self) -> str:
+        try:
+            found = self.describe()
+        except WindrowError as error:
+            return f"<Table {self.name}: {error}>"
+        parts = [
+            format_count(found.rows, "row"),
+            format_count(found.splits, "split"),
+            format_count(found.windows, "window"),
+        ]
+        parts += [format_bytes(found.size_bytes), f"sort {found.settings['sort']}"]
+        return f"<Table {self.name}, version {found.version}: {', '.join(parts)}>"
 
     @property
     def record(self) -> TableRecord:

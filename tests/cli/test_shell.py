@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from tests.cli.terminal import Terminal
 
-from windrow.cli.shell import history_file
+import windrow
+from windrow.cli.shell import Shell, history_file
 
 PROMPT = "windrow>"
 
@@ -144,3 +145,13 @@ def test_the_history_is_kept_where_state_is_kept():
     assert history_file({"XDG_STATE_HOME": "/state"}, Path) == Path("/state/windrow/history")
     for environ in ({}, {"XDG_STATE_HOME": ""}, {"XDG_STATE_HOME": "relative"}):
         assert history_file(environ, lambda: Path("/home/me")) == Path("/home/me/.local/state/windrow/history")
+
+
+def test_names_are_spelled_as_the_table_has_them(here, metrics, capsys):
+    with windrow.connect(here / "lake") as lake:
+        shell = Shell(lake)
+        shell.answer("select METRIC_NAME, host as size_bytes from Metrics limit 1;")
+        shell.answer(".schema METRICS")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["metric_name", "size_bytes"]
+    assert any(line.startswith("metrics  ") for line in lines)

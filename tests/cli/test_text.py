@@ -12,6 +12,10 @@ from windrow.cli.text import fields, in_units, literal, table
     [
         ("rows", 1234567, "1,234,567"),
         ("size_bytes", 300_000, "293.0 KiB"),
+        ("bytes", 2048, "2.0 KiB"),
+        ("retired_bytes", 0, "0 B"),
+        ("bytes_read", 5 * 2**30, "5.0 GiB"),
+        ("grace_seconds", 86400, "1d"),
         ("start", 1700000000, "1700000000"),
         ("compaction_start_time", 1700000000, "1700000000"),
         ("version", 1234, "1234"),
@@ -73,3 +77,9 @@ def test_a_record_has_a_line_for_each_field_and_records_in_it_below(listed):
         "  ----  --------",
         "  a            1",
     ]
+
+
+def test_names_of_the_user_are_titles_as_they_are():
+    rows = [{"size_bytes": 1, "wait_seconds": 2, "my_count": 3}]
+    shown = table(rows, list(rows[0]), lambda _, value: str(value))
+    assert shown.splitlines()[0].split() == ["size_bytes", "wait_seconds", "my_count"]

@@ -12,6 +12,7 @@ import click
 from windrow.cli.invocation import Invocation
 from windrow.cli.options import Group, pass_invocation
 from windrow.cli.text import table as text_table
+from windrow.model.units import format_bytes
 
 __all__ = ["cache"]
 
@@ -53,7 +54,7 @@ def stats(invocation: Invocation, folder: str | None, *, prometheus: bool) -> No
 
 
 def _text(result: Mapping[str, Any], counters: Sequence[Mapping[str, Any]]) -> str:
-    head = f"{result['folder']}: {result['bytes']:,} of {result['budget']:,} bytes"
+    head = f"{result['folder']}: {format_bytes(result['bytes'])} of {format_bytes(result['budget'])}"
     tables = [text_table(result["kinds"], ["kind", "values", "bytes"])]
     if counters:
         tables.append(text_table(counters, [name for name in counters[0] if not name.endswith("_bytes")]))
@@ -77,4 +78,4 @@ def clear(invocation: Invocation, folder: str | None, *, dry_run: bool) -> None:
         Ledger(kept.folder).clear()
     result = {"folder": str(kept.folder), "values": values, "bytes": size, "dry_run": dry_run}
     verb = "would remove" if dry_run else "removed"
-    invocation.output.answer(result, lambda: f"{verb} {values:,} values, {size:,} bytes, from {kept.folder}")
+    invocation.output.answer(result, lambda: f"{verb} {values:,} values, {format_bytes(size)}, from {kept.folder}")

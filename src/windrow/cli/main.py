@@ -26,6 +26,7 @@ from windrow.cli.lake import lake
 from windrow.cli.options import Group
 from windrow.cli.pm import pm
 from windrow.cli.register import register, unregister
+from windrow.cli.shell_completion import complete, completion
 from windrow.cli.sql import sql
 from windrow.cli.tables import change, create, describe, list_tables
 from windrow.cli.tune import tune
@@ -52,7 +53,7 @@ def cli() -> None:
 _TABLES = (create, list_tables, describe, change)
 _DATA = (ingest, register, unregister, compact, tune, inspect, sql, check, expire, gc)
 
-for _command in (*_TABLES, *_DATA, lake, pm, cache, config, compile_kernels, demo):
+for _command in (*_TABLES, *_DATA, lake, pm, cache, config, compile_kernels, completion, demo):
     cli.add_command(_command)
 
 
@@ -91,4 +92,5 @@ def main() -> NoReturn:
     if isinstance(sys.stdout, TextIOWrapper):
         # A tag may hold letters that the terminal's encoding does not know.
         sys.stdout.reconfigure(errors="backslashreplace")
-    sys.exit(run(sys.argv[1:]))
+    code = complete(cli)
+    sys.exit(run(sys.argv[1:]) if code is None else code)

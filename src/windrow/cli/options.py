@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from windrow.cli.invocation import Invocation
 from windrow.config import LOG_LEVELS
 
-__all__ = ["Command", "Group", "pass_invocation"]
+__all__ = ["Command", "Group", "invocation_of", "pass_invocation"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 _META = "windrow.options"
+_PLACES = ("FILE", "PATH", "SOURCE", "URL")
+"""How parameters that take files and addresses are called in the help."""
 
 
 def _remember(context: click.Context, parameter: click.Parameter, value: Any) -> None:
@@ -46,12 +49,52 @@ def _global_options(*, hidden: bool) -> list[click.Parameter]:
     return [*options, click.Option(["--json"], is_flag=True, help="Answer with JSON on stdout.", **shared)]
 
 
+class _TableName(click.types.StringParamType):
+    """The name of a table; a shell completes it."""
+
+    def shell_complete(
+        self,
+        ctx: click.Context,
+        param: click.Parameter,  # noqa: ARG002
+        incomplete: str,
+    ) -> list[CompletionItem]:
+        """The tables of the lake."""
+        from windrow.cli.shell_completion import tables_of
+
+        return tables_of(ctx, incomplete)
+
+
+class _Place(click.types.StringParamType):
+    """A file or an address; a shell completes files."""
+
+    def shell_complete(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        param: click.Parameter,  # noqa: ARG002
+        incomplete: str,
+    ) -> list[CompletionItem]:
+        """Leave it to the shell, which knows its files."""
+        return [CompletionItem(incomplete, type="file")]
+
+
+def _completed(parameters: Iterable[click.Parameter]) -> None:
+    """Let shells complete what parameters name: tables, files and folders."""
+    for each in parameters:
+        if each.type is not click.STRING:
+            continue
+        if each.name == "table" and isinstance(each, click.Argument):
+            each.type = _TableName()
+        elif (each.metavar or "").startswith(_PLACES):
+            each.type = _Place()
+
+
 class Command(click.Command):
     """A command that takes the global options too."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.params.extend(_global_options(hidden=True))
+        _completed(self.params)
 
 
 class Group(click.Group):
@@ -63,6 +106,7 @@ class Group(click.Group):
     def __init__(self, *args: Any, top: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.params.extend(_global_options(hidden=not top))
+        _completed(self.params)
 
 
 def pass_invocation(function: Callable[Concatenate[Invocation, P], R]) -> Callable[P, R]:
@@ -70,7 +114,12 @@ def pass_invocation(function: Callable[Concatenate[Invocation, P], R]) -> Callab
 
     @functools.wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> R:
-        given: Mapping[str, Any] = click.get_current_context().meta.get(_META, {})
-        return function(Invocation.of(given), *args, **kwargs)
+        return function(invocation_of(click.get_current_context()), *args, **kwargs)
 
     return called
+
+
+def invocation_of(context: click.Context) -> Invocation:
+    """Build the invocation from the global options that a context has read."""
+    given: Mapping[str, Any] = context.meta.get(_META, {})
+    return Invocation.of(given)

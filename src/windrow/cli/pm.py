@@ -14,6 +14,7 @@ from windrow.cli.options import Group, pass_invocation
 from windrow.cli.text import fields
 from windrow.cli.text import table as text_table
 from windrow.errors import Damaged, NotFound, StorageError, WindrowError
+from windrow.model.units import format_bytes
 
 if TYPE_CHECKING:
     from windrow.sidecar import Sidecar
@@ -43,7 +44,7 @@ def build(invocation: Invocation, parquet: str, output: str | None, *, no_extens
     target = Path(output) if output else path.with_name(f"_{path.stem}.pm")
     publish_new(target, data)
     result = {"sidecar": str(target), "size_bytes": len(data), "parquet": parquet, "parquet_size": size}
-    invocation.output.answer(result, lambda: f"wrote {target}, {len(data):,} bytes")
+    invocation.output.answer(result, lambda: f"wrote {target}, {format_bytes(len(data))}")
 
 
 @pm.command()
@@ -120,10 +121,10 @@ def _sound(sidecar: str, parquet: str | None) -> Sidecar:
 def _described(found: dict[str, Any]) -> str:
     newest = found["snapshots"][0]
     head = {
-        "committed size": found["committed_size"],
+        "committed size": format_bytes(found["committed_size"]),
         "features": found["features"] + newest["features"],
         "snapshots": len(found["snapshots"]),
-        "describes a Parquet file of": f"{newest['parquet_size']:,} bytes",
+        "describes a Parquet file of": format_bytes(newest["parquet_size"]),
         "row groups": len(newest["row_groups"]),
         "rows": f"{sum(group['num_rows'] for group in newest['row_groups']):,}",
     }

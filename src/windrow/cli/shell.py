@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.history import History
 
     from windrow.lake import Lake
+    from windrow.table import Table
 
 __all__ = ["COMMANDS", "Shell", "history_file", "run_shell"]
 
@@ -98,10 +99,15 @@ class Shell:
         return True
 
     def _schema(self, names: list[str]) -> None:
-        for name in names or [row.name for row in self._lake.tables()]:
-            opened = self._lake.table(name)
+        for typed in names or [row.name for row in self._lake.tables()]:
+            name, opened = self._table(typed)
             click.echo(f"{name}  {opened.settings.sort}")
             click.echo(text_table(opened.inspect.columns().to_dict(), ["name", "type"]) + "\n")
+
+    def _table(self, typed: str) -> tuple[str, Table]:
+        """Names are unique whatever their case, in SQL and here."""
+        spelled = next((row.name for row in self._lake.tables() if row.name.lower() == typed.lower()), typed)
+        return spelled, self._lake.table(spelled)
 
     def _explain(self, query: str) -> None:
         if not query.strip():

@@ -8,7 +8,7 @@ from textwrap import indent
 from typing import Any
 
 from windrow.cli.grid import Grid
-from windrow.model.units import format_bytes, format_seconds
+from windrow.model.units import format_bytes, format_seconds, is_size
 
 __all__ = ["fields", "in_units", "literal", "table"]
 
@@ -29,14 +29,16 @@ _COUNTS = (
     "splits", "unfit", "windows",
     "files_after", "files_before", "merges", "splits_after", "splits_in", "splits_out",
 )  # fmt: skip
-_DURATIONS = ("window", "window_seconds", "retention", "late_data_acceptance_window", "maturation_period")
-_SIZES = ("size_bytes", "target", "target_split_size", "bytes_in", "bytes_out", "bytes_read", "bytes_written")
+_DURATIONS = (
+    "window", "window_seconds", "retention", "retention_seconds", "grace_seconds", "late_data_acceptance_window",
+    "maturation_period",
+)  # fmt: skip
+_SIZE: tuple[type, Callable[[Any], str]] = (int, format_bytes)
 _UNITS: dict[str, tuple[type, Callable[[Any], str]]] = {
     **dict.fromkeys(_COUNTS, (int, _count)),
     **dict.fromkeys(_DURATIONS, (int, format_seconds)),
-    **dict.fromkeys(_SIZES, (int, format_bytes)),
     **dict.fromkeys(("created_at", "opened_at", "published_at", "since", "started_at"), (str, _moment)),
-    **dict.fromkeys(("seconds", "write_amplification"), (float, "{:.2f}".format)),
+    **dict.fromkeys(("seconds", "compiling_seconds", "write_amplification"), (float, "{:.2f}".format)),
 }
 
 
@@ -46,7 +48,8 @@ def in_units(name: str, value: Any) -> str:
         return "-"
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value))
-    kind, write = _UNITS.get(name.rpartition(".")[2], (object, str))
+    field = name.rpartition(".")[2]
+    kind, write = _SIZE if is_size(field) else _UNITS.get(field, (object, str))
     return _printable(write(value) if isinstance(value, kind) else str(value))
 
 
@@ -63,7 +66,7 @@ def _printable(text: str) -> str:
 def table(rows: Sequence[Mapping[str, Any]], names: Sequence[str], write: Callable[[str, Any], str] = in_units) -> str:
     """Return rows as a table of the named fields; on a terminal the last ones are left out when they do not fit."""
     grid = Grid(
-        titles=tuple(name if write is literal else _title(name) for name in names),
+        titles=tuple(_title(name) if write is in_units else name for name in names),
         rows=tuple(tuple(write(name, row[name]) for name in names) for row in rows),
         right=tuple(_are_numbers([row[name] for row in rows]) for name in names),
     )

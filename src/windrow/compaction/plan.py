@@ -10,8 +10,12 @@ from typing import Any
 from windrow.compaction.forecast import Forecast, Rates
 from windrow.compaction.planner import Decision, PlannedMerge, Planner
 from windrow.kernels.loading import seconds_to_compile
+from windrow.model.units import format_bytes, format_count
 
 __all__ = ["CompactionPlan", "DecisionRow", "WindowPlan", "make_plan"]
+
+_MOST_SHOWN = 10
+"""Windows in the text of a plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,20 @@ class CompactionPlan:
     left: dict[str, int]
     """How many splits are left, by reason."""
     planner: Planner = field(repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        forecast = self.forecast
+        files = f"{format_count(forecast.files_before, 'file')} to {forecast.files_after:,}"
+        cost = f"{format_bytes(forecast.bytes_read)} to read, about {forecast.seconds:.1f} s"
+        lines = [f"CompactionPlan of {self.table}: {format_count(self.merges, 'merge')}, {files}, {cost}"]
+        for each in self.windows[:_MOST_SHOWN]:
+            splits = f"{format_count(each.splits, 'split')} to {each.splits_after:,}"
+            lines.append(f"  {each.window}  {splits}, {format_bytes(each.size_bytes)}")
+        if len(self.windows) > _MOST_SHOWN:
+            lines.append(f"  and {format_count(len(self.windows) - _MOST_SHOWN, 'window')} more")
+        return "\n".join(
+            [*lines, *(f"  left: {format_count(count, 'split')}, {why}" for why, count in self.left.items())]
+        )
 
     def decisions(self) -> Iterator[DecisionRow]:
         """Yield every decision with its splits and its reason, streamed from the metastore."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from windrow.errors import MissingDependency
+from windrow.engines.extras import require_polars
 
 if TYPE_CHECKING:
     import polars  # noqa: ICN001 (pl is a method)
@@ -35,10 +35,9 @@ class Answer:
 
     def pl(self) -> polars.DataFrame:
         """Return the answer as a Polars DataFrame."""
-        try:
-            import polars as pl
-        except ImportError as error:
-            raise MissingDependency("Polars is not installed; install windrow[polars]") from error
+        require_polars()
+        import polars as pl
+
         frame = pl.from_arrow(self.table)
         return frame if isinstance(frame, pl.DataFrame) else frame.to_frame()
 

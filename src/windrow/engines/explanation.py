@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any
 
+from windrow.model.units import format_bytes, format_units
+
 __all__ = ["Explanation", "FunnelStep", "Reads", "TableFunnel"]
 
 _BAR, _LEFT, _LINE = 320, 250, 22
@@ -112,19 +114,24 @@ def _table_lines(table: TableFunnel) -> Iterator[str]:
     yield f"  {table.why}"
     width = max((len(step.step) for step in table.steps), default=0)
     for step in table.steps:
-        yield f"  {step.step:<{width}}  {step.kept:>14,} of {step.asked:,} {step.units}"
-    yield f"  to read: {table.files:,} files, at most {table.rows:,} rows, {table.bytes:,} bytes"
+        yield f"  {step.step:<{width}}  {_counted(step)}"
+    yield f"  to read: {table.files:,} files, at most {table.rows:,} rows, {format_bytes(table.bytes)}"
     if table.read is not None:
         read = table.read
         yield (
-            f"  read: {read.bytes:,} bytes in {read.reads:,} reads; {read.requests:,} requests, "
+            f"  read: {format_bytes(read.bytes)} in {read.reads:,} reads; {read.requests:,} requests, "
             f"{read.cache_hits:,} cache hits"
         )
 
 
+def _counted(step: FunnelStep) -> str:
+    kept = format_bytes(step.kept) if step.units == "bytes" else f"{step.kept:,}"
+    return f"{kept:>14} of {format_units(step.asked, step.units)}"
+
+
 def _bars(step: FunnelStep, top: int) -> list[str]:
     asked, kept = _length(step.asked, step.asked), _length(step.kept, step.asked)
-    label = f"{step.kept:,} of {step.asked:,} {step.units}"
+    label = _counted(step).lstrip()
     return [
         _text(20, top + 14, step.step),
         f'<rect x="{_LEFT}" y="{top + 2}" width="{asked}" height="{_LINE - 6}" fill="#d9e2ec"/>',

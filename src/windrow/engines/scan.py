@@ -15,6 +15,7 @@ import duckdb
 import pyarrow as pa
 
 from windrow.engines.arrow import RowStream, count_rows, scanning_cursor
+from windrow.engines.extras import require_polars
 from windrow.engines.filesystem import LentFiles, new_database
 from windrow.engines.interrupting import heeding_ctrl_c
 from windrow.engines.relations import Relation
@@ -101,6 +102,7 @@ class Scan:
 
     def to_polars(self) -> pl.LazyFrame:
         """Return the rows as a LazyFrame; columns and conditions that Polars asks for are left to the plan."""
+        require_polars()
         from windrow.engines.polars import lazy_frame
 
         return lazy_frame(self.selection, self.context)

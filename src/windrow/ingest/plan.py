@@ -12,13 +12,14 @@ from windrow.errors import InvalidInput
 from windrow.ingest.shuffle import Gathering
 from windrow.ingest.sources import FilesSource, Source
 from windrow.model.names import check_against_table
+from windrow.model.shown import ShownByField
 from windrow.model.widening import plain, widened
 
 __all__ = ["IngestPlan", "plan_of"]
 
 
-@dataclass(frozen=True, slots=True)
-class IngestPlan:
+@dataclass(frozen=True, slots=True, repr=False)
+class IngestPlan(ShownByField):
     """The source as it is, and what it would change in the table's columns."""
 
     table: str

@@ -22,6 +22,7 @@ from windrow.ingest.report import text_of, told_by
 from windrow.ingest.steps import check_rows
 from windrow.metastore import Checkpoint, CommitKind, Metastore, Published, TableRecord
 from windrow.model.scope import DEFAULT_SOURCE, CompactionScope
+from windrow.model.shown import ShownByField
 from windrow.model.split import SidecarLocation, SplitMetadata, sidecar_key
 from windrow.model.widening import stored, widened
 from windrow.runners.leases import held
@@ -36,8 +37,8 @@ _CHECKPOINT = "windrow:register"
 OnFile = Callable[[SplitMetadata], None] | None
 
 
-@dataclass(frozen=True, slots=True)
-class RegisterPlan:
+@dataclass(frozen=True, slots=True, repr=False)
+class RegisterPlan(ShownByField):
     """Which files would join a table."""
 
     table: str

@@ -91,7 +91,7 @@ class Checkpoints:
             from deltalake.exceptions import DeltaError
         except ImportError:
             _log.warning(
-                "%s: deltalake makes checkpoints and is not installed; install windrow[delta]", self.log.folder
+                "%s: deltalake makes checkpoints and is not installed; run: pip install deltalake", self.log.folder
             )
             return False
         with TemporaryDirectory(prefix="windrow-") as folder:

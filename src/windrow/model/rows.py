@@ -8,6 +8,8 @@ from typing import Any, Generic, TypeVar, overload
 
 import pyarrow as pa
 
+from windrow.model.units import format_bytes, is_size
+
 __all__ = ["Rows"]
 
 T = TypeVar("T")
@@ -51,15 +53,19 @@ class Rows(Sequence[T], Generic[T]):
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __str__(self) -> str:
-        cells = [self.names, *([_cell(getattr(record, name)) for name in self.names] for record in self.records)]
+        cells = [self.names, *([_cell(name, getattr(record, name)) for name in self.names] for record in self.records)]
         widths = [max(len(row[place]) for row in cells) for place in range(len(self.names))]
         lines = [
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
         ]
         return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
 
+    __repr__ = __str__
 
-def _cell(value: object) -> str:
+
+def _cell(name: str, value: object) -> str:
     if value is None:
         return "-"
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        return str(value)
+    return format_bytes(value) if is_size(name) else f"{value:,}"

@@ -7,11 +7,22 @@ from datetime import UTC, date, datetime, time, timedelta
 
 from windrow.errors import InvalidInput
 
-__all__ = ["format_bytes", "format_seconds", "parse_bytes", "parse_moment", "parse_seconds"]
+__all__ = [
+    "format_bytes",
+    "format_count",
+    "format_seconds",
+    "format_units",
+    "is_size",
+    "parse_bytes",
+    "parse_moment",
+    "parse_seconds",
+]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _BYTES = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_SIZES = ("bytes", "budget", "target", "target_split_size")
+"""Fields that count bytes and do not say so in their name, or say nothing else."""
 
 
 def parse_seconds(value: str | int | timedelta, what: str) -> int:
@@ -68,6 +79,33 @@ def format_seconds(seconds: int) -> str:
         if seconds and seconds % _SECONDS[unit] == 0:
             return f"{seconds // _SECONDS[unit]}{unit}"
     return f"{seconds}s"
+
+
+def is_size(name: str) -> bool:
+    """Whether a field of this name counts bytes.
+
+    >>> [name for name in ("size_bytes", "bytes_in", "rows") if is_size(name)]
+    ['size_bytes', 'bytes_in']
+    """
+    return name in _SIZES or name.endswith("_bytes") or name.startswith("bytes_")
+
+
+def format_count(count: int, noun: str) -> str:
+    """Return a count of things for people.
+
+    >>> format_count(1, "split"), format_count(2_000, "split")
+    ('1 split', '2,000 splits')
+    """
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def format_units(count: int, units: str) -> str:
+    """Return a count with its unit for people.
+
+    >>> format_units(4975, "bytes"), format_units(4975, "rows")
+    ('4.9 KiB', '4,975 rows')
+    """
+    return format_bytes(count) if units == "bytes" else f"{count:,} {units}"
 
 
 def format_bytes(count: float) -> str:

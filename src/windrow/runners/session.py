@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ __all__ = ["check_java", "spark_session"]
 
 _NEEDED_JAVA = 17
 _CONNECT = "sc://"
+_CONNECT_NEEDS = ("grpc", "grpc_status", "google.rpc")
 _MASTER, _REMOTE = "spark.master", "spark.remote"
 _LOGGING = Path(__file__).with_name("log4j2.properties").as_uri()
 _SETTINGS = {
@@ -52,6 +54,7 @@ def spark_session(
     if active is not None:
         return active
     if master.startswith(_CONNECT):
+        _require_connect()
         return _start({_REMOTE: master, **(options or {})}, None)
     check_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -59,6 +62,14 @@ def spark_session(
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     return _start({"spark.app.name": "windrow", _MASTER: master} | _SETTINGS | dict(options or {}), log)
+
+
+def _require_connect() -> None:
+    missing = [name for name in _CONNECT_NEEDS if find_spec(name) is None]
+    if missing:
+        raise MissingDependency(
+            f"Spark Connect needs {', '.join(missing)}, which is not installed; run: pip install 'windrow[connect]'"
+        )
 
 
 def _start(settings: dict[str, Any], log: Path | None) -> SparkSession:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from windrow.model.predicate import Predicate
 from windrow.model.rows import Rows
+from windrow.model.units import format_bytes, format_units
 from windrow.parquet.footer import ParquetFooter
 from windrow.parquet.placement import VirtualSchema
 from windrow.scan.context import ScanContext
@@ -51,6 +52,11 @@ class ScanPlan:
     virtual: Sequence[VirtualFile]
     steps: Rows[Step]
 
+    def __repr__(self) -> str:
+        width = max((len(each.step) for each in self.steps), default=0)
+        steps = [f"  {each.step:<{width}}  {_counted(each)}" for each in self.steps]
+        return "\n".join([f"ScanPlan: at most {self.rows:,} rows, {format_bytes(self.bytes)} to read", *steps])
+
     @cached_property
     def rows(self) -> int:
         """Rows that will be looked at."""
@@ -60,6 +66,10 @@ class ScanPlan:
     def bytes(self) -> int:
         """Bytes of files that a reader of all columns of the plan needs."""
         return sum(int(each.chunks[:, 1].sum()) for each in self.virtual)
+
+
+def _counted(step: Step) -> str:
+    return f"{format_units(step.kept, step.units)} of {format_units(step.asked, step.units)}"
 
 
 NOTHING = ScanPlan((), Rows(Step, ()))

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from windrow.model.shown import ShownByField
+
 __all__ = ["GcPlan", "GcResult"]
 
 
-@dataclass(frozen=True, slots=True)
-class GcPlan:
+@dataclass(frozen=True, slots=True, repr=False)
+class GcPlan(ShownByField):
     """What garbage collection would delete."""
 
     table: str

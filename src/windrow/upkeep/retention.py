@@ -14,6 +14,7 @@ from typing import Any
 from windrow.context import Context
 from windrow.errors import Conflict, InvalidInput
 from windrow.metastore import CommitKind, SplitQuery, TableRecord
+from windrow.model.shown import ShownByField
 from windrow.model.split import SplitMetadata
 from windrow.model.units import parse_seconds
 
@@ -23,8 +24,8 @@ _MOST_ATTEMPTS = 5
 _LONG_AGO = -(2**62)
 
 
-@dataclass(frozen=True, slots=True)
-class ExpirePlan:
+@dataclass(frozen=True, slots=True, repr=False)
+class ExpirePlan(ShownByField):
     """What retention would take out of a table."""
 
     table: str
@@ -41,7 +42,7 @@ class ExpirePlan:
         return asdict(self)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ExpireResult(ExpirePlan):
     """What retention took out of a table; without a version, there was nothing to do."""
 
