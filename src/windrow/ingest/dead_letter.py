@@ -99,6 +99,7 @@ def write_dead_letters(store: Store, key: str, rejected: Rejected, source: str, 
 
 
 def _kept_as(kind: pa.DataType) -> pa.DataType:
-    """Parquet has no seconds, and what is wrong with them may be that no other unit can count them."""
+    """Parquet has no seconds and no dates of 64 bits; what is wrong may be that no other unit can count them."""
     kind = plain(kind)
-    return pa.int64() if pa.types.is_timestamp(kind) and kind.unit == "s" else kind
+    is_lacking = pa.types.is_date64(kind) or (pa.types.is_timestamp(kind) and kind.unit == "s")
+    return pa.int64() if is_lacking else kind

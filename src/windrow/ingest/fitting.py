@@ -5,7 +5,7 @@ Rows that cannot be, because a needed value is null or a time is out of range, c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 from windrow.errors import InvalidInput
 from windrow.ingest.coerce import coerced
 from windrow.ingest.dead_letter import FILE, Rejected
-from windrow.ingest.times import in_unit, range_of
+from windrow.ingest.times import in_unit, out_of_years, range_of
+from windrow.model.widening import plain
 
 __all__ = ["Fitted", "fitted"]
 
@@ -44,8 +45,16 @@ class Fitted:
         return self.rows
 
 
-def fitted(rows: pa.Table, types: Mapping[str, pa.DataType], required: Sequence[str]) -> Fitted:
-    """Return the rows with the table's types; a column that cannot have its type is refused by name."""
+def fitted(
+    rows: pa.Table,
+    types: Mapping[str, pa.DataType],
+    required: Sequence[str],
+    time: tuple[str, str | None] | None = None,
+) -> Fitted:
+    """Return the rows with the table's types; a column that cannot have its type is refused by name.
+
+    `time` is the column of the points' times, and what it counts where it holds integers.
+    """
     came, problems, cut = rows, [], []
     for place, name in enumerate(rows.column_names):
         kind = types[name]
@@ -58,6 +67,7 @@ def fitted(rows: pa.Table, types: Mapping[str, pa.DataType], required: Sequence[
             cut += [] if times.cut is None else [times.cut]
             if times.outside is not None:
                 problems.append((f"times of column {name!r} lie out of {range_of(kind)}", times.outside))
+    problems += _problems_of_time(rows, time)
     rows = coerced(rows, types)
     lacking = [name for name in required if rows[name].null_count]
     problems += [(f"DM-1: column {name!r} is null", pc.is_null(rows[name])) for name in lacking]
@@ -65,6 +75,20 @@ def fitted(rows: pa.Table, types: Mapping[str, pa.DataType], required: Sequence[
     if not problems:
         return Fitted(rows, 0 if rounded is None else pc.sum(rounded).as_py() or 0)
     return _parted(came, rows, problems, rounded)
+
+
+def _problems_of_time(rows: pa.Table, time: tuple[str, str | None] | None) -> Iterator[tuple[str, pa.ChunkedArray]]:
+    """Yield the rows whose dates or integers are times out of range; timestamps are looked at by their unit."""
+    if time is None or time[0] not in rows.column_names:
+        return
+    name, unit = time
+    column = rows[name].cast(plain(rows[name].type))
+    if not (pa.types.is_date(column.type) or (pa.types.is_integer(column.type) and unit)):
+        return
+    outside = out_of_years(column, unit)
+    if outside is not None:
+        counted = f", counted in {unit!r}" if pa.types.is_integer(column.type) else ""
+        yield f"times of column {name!r}{counted} lie out of the years 1 to 9999", outside
 
 
 def _parted(
