@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import sys
 import tempfile
 import threading
 import time
@@ -180,3 +181,27 @@ def _of_database(server, name):
     from sqlalchemy import make_url
 
     return make_url(server.get_uri()).set(database=name).render_as_string(hide_password=False)
+
+
+@pytest.fixture
+def steps_of():
+    """Counts the steps that the interpreter takes for a piece of work: how these grow tells linear from quadratic."""
+
+    def count(work):
+        taken = 0
+
+        def trace(frame, event, _):
+            nonlocal taken
+            frame.f_trace_opcodes, frame.f_trace_lines = True, False
+            taken += event == "opcode"
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            work()
+        finally:
+            sys.settrace(before)
+        return taken
+
+    return count

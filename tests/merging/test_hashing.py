@@ -66,3 +66,27 @@ def test_text_hashes_alike_in_all_its_types():
     text = pa.array(["a", None, "bb"])
     kinds = [text, text.cast(pa.large_string()), text.dictionary_encode(), text.cast(pa.binary())]
     assert len({sum_of_rows(pa.table({"x": kind}), ["x"]) for kind in kinds}) == 1
+
+
+def test_the_names_of_a_table_are_listed_once_however_many_columns_are_hashed():
+    class Listed:
+        """A table that counts who lists its names: that takes as long as there are columns."""
+
+        def __init__(self, table):
+            self.table, self.lists = table, 0
+
+        @property
+        def column_names(self):
+            self.lists += 1
+            return self.table.column_names
+
+        def __getattr__(self, name):
+            return getattr(self.table, name)
+
+        def __getitem__(self, name):
+            return self.table[name]
+
+    names = [f"column{number}" for number in range(100)]
+    table = Listed(pa.table({name: [1, 2] for name in names}))
+    assert row_hashes(table, names).tolist() == row_hashes(table.table, names).tolist()
+    assert table.lists == 1

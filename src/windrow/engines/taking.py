@@ -144,8 +144,8 @@ def _errors_named() -> Iterator[None]:
 
 def _apart(names: Sequence[str]) -> list[str]:
     """Columns of one name would be one in a dictionary; the second becomes name_1, and so on."""
-    apart: list[str] = []
+    apart: dict[str, None] = {}
     for name in names:
         others = (f"{name}_{number}" for number in itertools.count(1))
-        apart.append(name if name not in apart else next(other for other in others if other not in apart))
-    return apart
+        apart[name if name not in apart else next(other for other in others if other not in apart)] = None
+    return list(apart)

@@ -201,7 +201,8 @@ def _batches(part: FilePart, columns: Sequence[str] | None = None) -> Iterator[p
     with _opened(file) as source:
         if file.format is FileFormat.PARQUET:
             schema = pq.read_schema(source)
-            wanted = schema.names if columns is None else [name for name in columns if name in schema.names]
+            own = set(schema.names)
+            wanted = schema.names if columns is None else [name for name in columns if name in own]
             texts = [each.name for each in schema if is_text(each.type)]
             with _parquet(source, texts) as parquet:
                 instants = _instants(parquet)

@@ -115,7 +115,8 @@ class WriteTask:
     def _fitted(self, batches: Sequence[pa.RecordBatch], types: Mapping[str, pa.DataType]) -> Fitted:
         """Bring batches to the table's types; without dead letters, all of their rows must fit."""
         required = required_columns(self.settings.signal)
-        parts = [fitted(pa.Table.from_batches([batch]), types, required) for batch in batches]
+        time = self.settings.timestamp, self.settings.timestamp_unit
+        parts = [fitted(pa.Table.from_batches([batch]), types, required, time) for batch in batches]
         tables = [part.rows if self.dead_letter else part.require_all() for part in parts]
         rejected = together(each for part in parts for each in part.rejected)
         return Fitted(_joined(tables, types), sum(part.rounded for part in parts), rejected)
@@ -175,7 +176,8 @@ def _joined(tables: Sequence[pa.Table], types: Mapping[str, pa.DataType]) -> pa.
 
 
 def _with_codes(table: pa.Table, names: Collection[str]) -> pa.Table:
-    for place, name in enumerate(table.column_names):
-        if name in names and not pa.types.is_dictionary(table[name].type):
-            table = table.set_column(place, name, encoded(table[name]))
-    return table
+    columns = [
+        encoded(column) if name in names and not pa.types.is_dictionary(column.type) else column
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    ]
+    return pa.table(columns, table.column_names)

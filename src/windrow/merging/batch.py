@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,6 +60,16 @@ class Source:
         """The row of `chunks` that each input begins at."""
         counts = [source.footer.row_group_rows.size for source in self.inputs]
         return np.cumsum([0, *counts])
+
+    @cached_property
+    def places(self) -> list[int]:
+        """Of each column, how many ahead of it go by our own ways."""
+        return list(accumulate((column.way is not Way.ARROW for column in self.columns), initial=0))
+
+    @cached_property
+    def roots(self) -> list[set[str]]:
+        """The names of the columns of each input."""
+        return [{leaf.path[0] for leaf in source.footer.leaves} for source in self.inputs]
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,10 +154,9 @@ class Batch:
         plan = self.source.columns[column]
         if plan.way is Way.ARROW:
             return self._by_arrow(plan)
-        place = [each.way is not Way.ARROW for each in self.source.columns[:column]].count(True)
-        count = len(self.pieces)
+        place, count = self.source.places[column], len(self.pieces)
         data, chunks, pages = (self.whole or self).headers
-        low, high = np.searchsorted(pages["chunk"], [place * count, (place + 1) * count])
+        low, high = (self.whole or self).page_bounds[place : place + 2]
         own = pages[low:high].copy()
         own["chunk"] -= place * count
         part = replace(chunks[place * count : (place + 1) * count], last=self._lasts)
@@ -169,6 +179,12 @@ class Batch:
             data, chunks = self._rewrite(data, chunks, own, foreign.tolist())
             pages = scan_pages(np.frombuffer(data, np.uint8), chunks)
         return memoryview(data), chunks, pages
+
+    @cached_property
+    def page_bounds(self) -> npt.NDArray[np.int64]:
+        """The page that each column of `headers` begins at; last how many pages there are."""
+        _, chunks, pages = self.headers
+        return np.searchsorted(pages["chunk"], np.arange(0, len(chunks.names) + 1, len(self.pieces)))
 
     def _rows_of(self, table: npt.NDArray[Any]) -> npt.NDArray[Any]:
         first = self.source.first_groups
@@ -254,7 +270,7 @@ class Batch:
         """A column of a whole row group, by pyarrow."""
         source = self.source.inputs[piece.input]
         rows = int(source.footer.row_group_rows[piece.group])
-        if column.name not in {leaf.path[0] for leaf in source.footer.leaves}:
+        if column.name not in self.source.roots[piece.input]:
             return pa.chunked_array([pa.nulls(rows, column.field.type)])
         try:
             reader = self._readers.get(piece.input) or self._readers.setdefault(piece.input, source.reader())

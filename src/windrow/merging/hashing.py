@@ -39,9 +39,10 @@ def _exact_sum(numbers: Words) -> int:
 def row_hashes(table: pa.Table, columns: list[str]) -> Words:
     """A hash of each row."""
     rows = np.zeros(table.num_rows, np.uint64)
+    own = dict(zip(table.column_names, table.columns, strict=True))
     for name in columns:
-        if name in table.column_names:
-            rows += _salted(column_hashes(table[name]), name)
+        if name in own:
+            rows += _salted(column_hashes(own[name]), name)
     return rows
 
 

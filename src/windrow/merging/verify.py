@@ -63,11 +63,12 @@ def verify_sample(
 
 def _sum(table: pa.Table, columns: pa.Schema) -> int:
     """The sum over all rows; values of a narrower type count as what they are in the output."""
-    for place, name in enumerate(table.column_names):
-        kind = columns.field(name).type if name in columns.names else None
-        if kind is not None and plain(table.schema.types[place]) != kind:
-            table = table.set_column(place, name, table.column(place).cast(kind))
-    return sum_of_rows(table, columns.names)
+    kinds = {field.name: field.type for field in columns}
+    values = [
+        column if plain(column.type) == kinds.get(name, plain(column.type)) else column.cast(kinds[name])
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    ]
+    return sum_of_rows(pa.table(values, table.column_names), columns.names)
 
 
 def _first_rows(file: pq.ParquetFile, group: int, count: int) -> pa.Table:

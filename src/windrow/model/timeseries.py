@@ -50,7 +50,8 @@ def timeseries_ids(
     A tag that has no column, or is null in it, is looked up in the residual column, when one is named.
     """
     names = sorted(set(tags) - NEVER_TAGS - {metric_name, metric_type})  # code point order is byte order
-    columns = [name for name in names if name in table.column_names and name != residual]
+    own = set(table.column_names)
+    columns = [name for name in names if name in own and name != residual]
     parts = [
         _Part.of(_metric_names(table, metric_name), lambda name: name.encode() + _END),
         _Part.of(_metric_types(table, metric_type), lambda kind: bytes([kind])),

@@ -29,6 +29,8 @@ from windrow.storage import LocalStore
 __all__ = ["Gathered", "Gathering"]
 
 MOST_ROWS = 2**17
+MOST_COLUMNS = 256
+"""Each column costs calls here, however few its rows are; an engine reads many of them faster."""
 _MOST_SCHEMAS = 64
 
 _Longs = NDArray[np.int64]
@@ -51,6 +53,7 @@ class Gathering:
     def gather(self, virtual: VirtualFile, needed: Predicate | None) -> Gathered | None:
         """The rows of a virtual file that fulfil a predicate, and perhaps others; None where it is not for here."""
         is_small = 0 < virtual.rows <= MOST_ROWS and int(virtual.chunks[:, 1].sum()) <= MOST_BYTES
+        is_small &= len(virtual.schema.leaves) <= MOST_COLUMNS
         columns = self._columns(virtual.schema) if is_small and is_near(virtual) else None
         if columns is None:
             return None

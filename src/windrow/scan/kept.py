@@ -118,7 +118,8 @@ class KeptSplits(KeptFiles):
 def _schema(sidecar: Sidecar, columns: tuple[str, ...] | None) -> VirtualSchema | None:
     footer = schema_of(sidecar)
     known = column_names(footer)
-    wanted = known if columns is None else [name for name in columns if name in known]
+    own = set(known)
+    wanted = known if columns is None else [name for name in columns if name in own]
     # A file without any column would have no rows.
     schema = merged_schema([footer], wanted or known[:1])
     return None if positions_in(footer, schema) is None else schema

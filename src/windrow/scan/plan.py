@@ -337,10 +337,10 @@ def _fits(footers: Sequence[ParquetFooter], columns: Sequence[str] | None) -> bo
 
 
 def _schema(footers: Sequence[ParquetFooter], columns: Sequence[str] | None) -> VirtualSchema:
-    known = list(dict.fromkeys(name for footer in footers for name in column_names(footer)))
-    wanted = known if columns is None else [name for name in columns if name in known]
+    known = dict.fromkeys(name for footer in footers for name in column_names(footer))
+    wanted = list(known) if columns is None else [name for name in columns if name in known]
     # A file without any column would have no rows.
-    return merged_schema(footers, wanted or known[:1])
+    return merged_schema(footers, wanted or list(known)[:1])
 
 
 def _summed(steps: Iterable[Step]) -> Iterable[Step]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,7 +14,7 @@ from windrow.parquet import thrift as t
 from windrow.parquet.converted import lacks_converted_type, with_converted_type
 from windrow.parquet.footer import ParquetFooter
 from windrow.parquet.placement import VirtualSchema, leaf_positions
-from windrow.parquet.schema import Leaf, Repetition, leaves_of, subtree_end
+from windrow.parquet.schema import Repetition, SchemaElement, leaves_of, subtree_end
 from windrow.parquet.synthesis import synthesise_footer
 from windrow.sidecar import Sidecar
 
@@ -36,34 +37,56 @@ def column_names(footer: ParquetFooter) -> list[str]:
 def merged_schema(footers: Sequence[ParquetFooter], columns: Sequence[str]) -> VirtualSchema:
     """The named columns that any of the files has, in the order of the names."""
     pieces: list[bytes] = []
-    elements = [footers[0].schema[0]._replace(num_children=0)]
+    elements: list[SchemaElement] = []
     orders: list[int] = []
-    for name in columns:
-        owner = next((footer for footer in footers if name in column_names(footer)), None)
-        if owner is None:
-            continue
-        start, stop = _span(owner, name)
-        pieces += _pieces(owner, start, stop)
-        elements += owner.schema[start:stop]
-        known = owner.column_orders
-        orders += [0 if known is None else known[leaf.index] for leaf in _leaves(owner, name)]
-        elements[0] = elements[0]._replace(num_children=(elements[0].num_children or 0) + 1)
-    root = t.struct(t.binary(4, elements[0].name.encode()), t.i32(5, elements[0].num_children or 0))
+    owners = [_Columns.of(footer) for footer in footers]
+    chosen = [(name, owner) for name in columns if (owner := next((o for o in owners if name in o.spans), None))]
+    for name, owner in chosen:
+        start, stop = owner.spans[name]
+        pieces += owner.pieces(start, stop)
+        elements += owner.footer.schema[start:stop]
+        known = owner.footer.column_orders
+        orders += [0 if known is None else known[leaf] for leaf in owner.leaves[name]]
+    root = footers[0].schema[0]._replace(num_children=len(chosen))
+    head = t.struct(t.binary(4, root.name.encode()), t.i32(5, len(chosen)))
     return VirtualSchema(
-        t.list_of(2, r.RECORD, [root, *pieces]).value,
-        leaves_of(elements, name="virtual file"),
+        t.list_of(2, r.RECORD, [head, *pieces]).value,
+        leaves_of([root, *elements], name="virtual file"),
         None if any(footer.column_orders is None for footer in footers) else _orders(orders),
         footers[0].created_by,
     )
 
 
-def _pieces(footer: ParquetFooter, start: int, stop: int) -> list[bytes]:
-    """Elements as the file has them, with what engines need to take them for what they are."""
-    places = footer.element_positions.tolist()
-    return [
-        with_converted_type(element) if lacks_converted_type(element) else footer.metadata[places[at] : places[at + 1]]
-        for at, element in enumerate(footer.schema[start:stop], start)
-    ]
+class _Columns(NamedTuple):
+    """The top-level columns of a file by name; of those with one name the first."""
+
+    footer: ParquetFooter
+    spans: dict[str, tuple[int, int]]
+    """Which elements of the schema belong to each."""
+    leaves: dict[str, list[int]]
+    """Which leaves belong to each name."""
+    positions: list[int]
+    """Where in the footer each element begins."""
+
+    @classmethod
+    def of(cls, footer: ParquetFooter) -> _Columns:
+        leaves: dict[str, list[int]] = {}
+        for leaf in footer.leaves:
+            leaves.setdefault(leaf.path[0], []).append(leaf.index)
+        spans: dict[str, tuple[int, int]] = {}
+        for start, stop in _spans(footer):
+            # A group without a leaf is no column.
+            if footer.schema[start].name in leaves:
+                spans.setdefault(footer.schema[start].name, (start, stop))
+        return cls(footer, spans, leaves, footer.element_positions.tolist())
+
+    def pieces(self, start: int, stop: int) -> list[bytes]:
+        """Elements as the file has them, with what engines need to take them for what they are."""
+        data, places = self.footer.metadata, self.positions
+        return [
+            with_converted_type(element) if lacks_converted_type(element) else data[places[at] : places[at + 1]]
+            for at, element in enumerate(self.footer.schema[start:stop], start)
+        ]
 
 
 def positions_in(footer: ParquetFooter, schema: VirtualSchema) -> list[int] | None:
@@ -100,22 +123,17 @@ def arrow_of(schema: VirtualSchema) -> pa.Schema:
 
 def _repeats(footer: ParquetFooter) -> bool:
     """Whether two top-level columns have names that a query cannot tell apart."""
-    names, at = [], 1
-    while at < len(footer.schema):
-        names.append(footer.schema[at].name.lower())
-        at = subtree_end(footer.schema, at)
+    names = [footer.schema[start].name.lower() for start, _ in _spans(footer)]
     return len(set(names)) < len(names)
 
 
-def _leaves(footer: ParquetFooter, name: str) -> list[Leaf]:
-    return [leaf for leaf in footer.leaves if leaf.path[0] == name]
-
-
-def _span(footer: ParquetFooter, name: str) -> tuple[int, int]:
+def _spans(footer: ParquetFooter) -> Iterator[tuple[int, int]]:
+    """Yield where the elements of each top-level column begin and end."""
     at = 1
-    while footer.schema[at].name != name:
-        at = subtree_end(footer.schema, at)
-    return at, subtree_end(footer.schema, at)
+    while at < len(footer.schema):
+        end = subtree_end(footer.schema, at)
+        yield at, end
+        at = end
 
 
 def _orders(tags: Sequence[int]) -> bytes:

@@ -393,7 +393,7 @@ class _Space:
         placed = np.zeros((len(pieces), len(self._schema.leaves)), c.FOOTER_CHUNK)
         placed[:, there] = shifted(found, bases[:, None])
         is_null = _all_null(placed, self._schema.leaves)
-        is_null[:, [leaf.index for leaf in self._schema.leaves if leaf.index not in set(there)]] = True
+        is_null[:, np.setdiff1d(np.arange(is_null.shape[1]), there)] = True
         for group, leaf in np.argwhere(is_null).tolist():
             placed[group, leaf] = self._null(self._schema.leaves[leaf], int(rows[group]))
         places = np.array([(piece.file, piece.group, -1, -1) for piece in pieces], np.int64)

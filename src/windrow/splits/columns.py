@@ -58,10 +58,12 @@ class Column:
 
 def plan_columns(schema: FileSchema, *, plain: bool = False, blooms: Collection[str] = ()) -> list[Column]:
     """The columns of a file, some with bloom filters; with `plain` all of them go by pyarrow."""
-    leaves = schema.footer.leaves
+    leaves: dict[str, list[Leaf]] = {}
+    for leaf in schema.footer.leaves:
+        leaves.setdefault(leaf.path[0], []).append(leaf)
     planned = []
     for field in schema.arrow:
-        own = tuple(leaf for leaf in leaves if leaf.path[0] == field.name)
+        own = tuple(leaves.get(field.name, ()))
         way, dtype = (Way.ARROW, None) if plain else _way(field.type)
         planned.append(Column(field, way, own, dtype, field.name in blooms and has_filter(field.type)))
     return planned
