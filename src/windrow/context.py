@@ -18,11 +18,12 @@ from windrow.metastore import Metastore
 from windrow.metastore.database import plain_address
 from windrow.mirror.metastore import MirroredMetastore
 from windrow.model.ids import time_ordered_id
+from windrow.model.limits import NO_LIMITS, Limits
 from windrow.scan.cells import Cells
 from windrow.scan.heat import Heat
 from windrow.scan.kept import KeptVersions
 from windrow.scan.pins import Pins
-from windrow.storage import LocalStore, PatientStore, Store, open_store
+from windrow.storage import LocalStore, PatientStore, Store, options_for, reach_store
 
 __all__ = ["Context"]
 
@@ -60,6 +61,8 @@ class Context:
     """Whether queries leave out what metadata shows not to match."""
     sandbox: bool = False
     """Whether SQL reads tables of the lake and nothing else."""
+    limits: Limits = NO_LIMITS
+    """Threads and memory of this process for whatever works on the lake."""
     pins: Pins = field(init=False, repr=False, compare=False)
     """Versions that are being read."""
     kept: KeptVersions | None = field(init=False, repr=False, compare=False)
@@ -90,7 +93,7 @@ class Context:
         With `lake_key`, which lake it is has been found out before, and is not asked again.
         """
         options = dict(store_options or {})
-        store = open_store(url, options=options)
+        store = reach_store(url, options)
         address = metastore_url or beside(store, options)
         marker = Marker.read(store) if lake_key is None else None
         if metastore_url is None and isinstance(store, LocalStore):
@@ -98,7 +101,7 @@ class Context:
         # A metastore that is lost is made again.
         made = create or accept == "repair"
         try:
-            metastore = MirroredMetastore(address, store, store_options=options, create=made)
+            metastore = MirroredMetastore(address, store, store_options=options_for(url, options), create=made)
         except NotFound:
             # A lake with tables has lost its metastore: nobody should create one there.
             if lake_key is None:
@@ -124,7 +127,14 @@ class Context:
 
     def __reduce__(self) -> tuple[Callable[..., Context], tuple[Any, ...]]:
         lake_key = getattr(self.metastore, "lake_key", 0)
-        return _open_again, (self.url, self.metastore_url, dict(self.store_options), lake_key, self.sandbox)
+        return _open_again, (
+            self.url,
+            self.metastore_url,
+            dict(self.store_options),
+            lake_key,
+            self.sandbox,
+            self.limits,
+        )
 
 
 def _open_again(
@@ -133,8 +143,10 @@ def _open_again(
     store_options: Mapping[str, str],
     lake_key: int,
     sandbox: bool,  # noqa: FBT001 (pickle passes by place)
+    limits: Limits,
 ) -> Context:
-    return Context.open(url, metastore_url, store_options, create=False, lake_key=lake_key, sandbox=sandbox)
+    parts: dict[str, Any] = {"sandbox": sandbox, "limits": limits}
+    return Context.open(url, metastore_url, store_options, create=False, lake_key=lake_key, **parts)
 
 
 def _prepare(store: LocalStore, marker: Marker | None, *, create: bool, accept: Accept | None) -> None:

@@ -29,6 +29,7 @@ from windrow.identity.folders import has_log, table_folders
 from windrow.inspection import TableRow, tables_as_rows
 from windrow.metastore import TableRecord
 from windrow.model.ids import check_name
+from windrow.model.limits import Limits
 from windrow.model.rows import Rows
 from windrow.model.settings import TableSettings
 from windrow.model.units import format_count
@@ -110,15 +111,11 @@ class Lake:
         self,
         context: Context,
         *,
-        threads: int | None = None,
-        memory_limit: str | None = None,
         sidecars_beside: bool = False,
         cache: CacheSettings | None = DEFAULT_CACHE,
     ) -> None:
         self.context = context
         self._cache = cache
-        self._threads = threads
-        self._memory_limit = memory_limit
         self._sidecars_beside = sidecars_beside
         self._tables = _Tables(context)
         self._engine: DuckDBEngine | None = None
@@ -144,8 +141,8 @@ class Lake:
             "cache": self._cache,
             "prune": context.prune,
             "sandbox": context.sandbox,
-            "threads": self._threads,
-            "memory_limit": self._memory_limit,
+            "threads": context.limits.threads,
+            "memory_limit": context.limits.memory_text,
             "sidecars_beside": self._sidecars_beside,
         }
         return partial(connect, create=False, **settings), (context.url,)
@@ -282,10 +279,9 @@ class Lake:
             if self._is_closed:
                 raise Closed(f"lake {self.url}: it was closed; connect again")
             if self._engine is None:
-                store = self.context.reading or self.context.store
-                context = ReadContext(self.url, store, self.context.cache, self.context.decoded)
-                limits: dict[str, Any] = {"threads": self._threads, "memory_limit": self._memory_limit}
-                self._engine = DuckDBEngine(context, sandbox=self.context.sandbox, **limits)
+                shared, store = self.context, self.context.reading or self.context.store
+                context = ReadContext(self.url, store, shared.cache, shared.decoded, limits=shared.limits)
+                self._engine = DuckDBEngine(context, sandbox=shared.sandbox)
             return self._engine
 
     def _foreign(self, pattern: str) -> Relation | None:
@@ -293,7 +289,10 @@ class Lake:
         with self._starting:
             if self._files is None:
                 shared = self.context
-                context = ScanContext(self.url, shared.store, shared.cache, shared.parsed, prune=shared.prune)
+                workers = shared.limits.workers
+                context = ScanContext(
+                    self.url, shared.store, shared.cache, shared.parsed, threads=workers, prune=shared.prune
+                )
                 found = ForeignFiles(context, self.context.store_options, beside=self._sidecars_beside)
                 self._files = ForeignRelations(found)
         return self._files(pattern)
@@ -340,10 +339,12 @@ def connect(  # noqa: PLR0913 - each is a word that a user may say
     that is what you `accept`: "move" for a lake that was moved, "add" for one more lake of the same metastore, "repair"
     for a lake that lost its metastore, of which `rebuild` then makes the tables again.
 
-    `store_options` are those of `windrow.storage.open_store`. `cache` says how much may be kept in memory and on disk,
+    `store_options` are those of `windrow.storage.open_store`, for the lake and for files in other places that you name:
+    a local lake takes those of buckets too. `cache` says how much may be kept in memory and on disk,
     or is a cache of your own for bytes; with None nothing is kept. Without `prune` queries read every row, so
     that an answer can be had that does not depend on metadata. `threads` and `memory_limit`, such as "4GB", are what
-    queries may use; rows beyond the memory are put on disk where DuckDB can. What is learnt of local Parquet files that
+    each query, scan, ingest, compaction and check may use in this process, unless it is given its own; rows beyond the
+    memory are put on disk where that can be done. What is learnt of local Parquet files that
     are in no table is kept in the cache folder; with `sidecars_beside` it is put beside each file, for others to find.
 
     SQL is DuckDB's with all that it can do: it reads and writes files, attaches databases, loads extensions. With
@@ -361,7 +362,6 @@ def connect(  # noqa: PLR0913 - each is a word that a user may say
         given["decoded"] = Cells(settings.decoded_bytes)
     parts = {name: part for name, part in given.items() if part is not None}
     parts |= {"create": create, "accept": accept, "prune": prune, "sandbox": sandbox}
+    parts["limits"] = Limits.of(threads, memory_limit)
     context = Context.open(str(url), metastore, store_options, **parts)
-    limits: dict[str, Any] = {"threads": threads, "memory_limit": memory_limit}
-    kept = None if cache is None else settings
-    return Lake(context, sidecars_beside=sidecars_beside, cache=kept, **limits)
+    return Lake(context, sidecars_beside=sidecars_beside, cache=None if cache is None else settings)

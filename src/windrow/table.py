@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Table"]
 
+_AHEAD = 256 * 2**20
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -155,7 +157,8 @@ class Table:
 
         `memory_budget`, such as "256MiB", is what the whole ingest takes beyond a constant (docs/memory.md): rows that
         do not fit are spilled as sorted runs, and fewer than `threads` tasks run at once where it is small. On Spark it
-        is for each task. By default it is 1 GiB for each thread, or half of the machine's memory if that is less.
+        is for each task. By default it is 1 GiB for each thread, or half of the machine's memory, or the lake's
+        `memory_limit`, if that is less; `threads` are the lake's.
         """
         from windrow.ingest.settings import IngestSettings
         from windrow.ingest.shuffle import gathered
@@ -262,6 +265,7 @@ class Table:
             created_at=context.now(),
             source_id=source,
             store_options=context.store_options,
+            threads=context.limits.threads,
         )
 
     def _types(self) -> dict[str, Any]:
@@ -344,19 +348,21 @@ class Table:
         where: str | Predicate | None = None,
         columns: Sequence[str] | None = None,
         *,
-        memory_budget: str | int = "256MiB",
+        memory_budget: str | int | None = None,
     ) -> Scan:
         """Return the rows that meet a condition, for Arrow, Polars, DuckDB or Spark; nothing is read yet.
 
         `where` is any condition of DuckDB's SQL, such as `metric_name = 'cpu' and value > 2 * limit`, or a `Predicate`;
         times in it are UTC. Columns are named as in a query, and so are attributes that rows keep in a map. The scan
-        is of the version that the table has now. `memory_budget` bounds what is fetched ahead of remote files.
+        is of the version that the table has now. `memory_budget` bounds what is fetched ahead of remote files: 256 MiB,
+        or the lake's `memory_limit` if that is less.
 
         >>> metrics.scan(where="host = 'h1'", columns=["value"]).to_arrow()  # doctest: +SKIP
         """
         from windrow.engines.scan import Scan
 
-        budget = parse_bytes(memory_budget, "memory_budget")
+        limits = self.context.limits
+        budget = limits.within(_AHEAD) if memory_budget is None else parse_bytes(memory_budget, "memory_budget")
         context = replace(self._read_context(), in_flight=max(budget // 4, 1))
         options, sandbox = self.context.store_options, self.context.sandbox
         return Scan.of(self.name, self.relation(), context, where, columns, options, sandbox=sandbox)
@@ -376,13 +382,20 @@ class Table:
         return plan_table(self._scan_context(), self.context.metastore, record, self.version, question, explain=True)
 
     def _read_context(self) -> ReadContext:
-        return ReadContext(self.context.url, self.context.reading or self.context.store, self.context.cache)
+        context = self.context
+        return ReadContext(context.url, context.reading or context.store, context.cache, limits=context.limits)
 
     def _scan_context(self) -> ScanContext:
         store = self.context.reading or self.context.store
         context = self.context
         return ScanContext(
-            context.url, store, context.cache, context.parsed, context.store_options, prune=context.prune
+            context.url,
+            store,
+            context.cache,
+            context.parsed,
+            context.store_options,
+            threads=context.limits.workers,
+            prune=context.prune,
         )
 
 

@@ -90,8 +90,8 @@ def test_rows_beyond_the_memory_are_put_on_disk(tmp_path):
 
 @pytest.mark.parametrize("given", [{"threads": 0}, {"memory_limit": "much"}])
 def test_settings_that_cannot_be_used_are_refused(tmp_path, given):
-    with windrow.connect(tmp_path, **given) as lake, pytest.raises(ConfigError, match=next(iter(given))):
-        lake.sql("select 1")
+    with pytest.raises(ConfigError, match=next(iter(given))):
+        windrow.connect(tmp_path, **given)
 
 
 def test_a_table_that_another_process_made_or_dropped_is_noticed(lake, tmp_path):

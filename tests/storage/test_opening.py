@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from windrow.errors import ConfigError, InvalidInput
-from windrow.storage import LocalStore, open_store
+from windrow.storage import LocalStore, open_store, options_for
 from windrow.storage.kinds import AZURE, GCS, HTTP, S3, S3_EXPRESS
 
 AZURE_KEY = {"account_name": "account", "account_key": "a2V5"}
@@ -132,3 +132,21 @@ def test_a_path_opens_a_durable_store(tmp_path):
 def test_obstore_is_not_imported_for_local_stores():
     script = "import sys, windrow.storage; windrow.storage.open_store('/tmp'); sys.exit('obstore' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("url", "names"),
+    [
+        ("./lake", set()),
+        ("file:///lake", set()),
+        ("memory://", set()),
+        ("process://7", set()),
+        ("https://example.org", {"timeout"}),
+        ("s3://bucket", {"region", "AWS_ACCESS_KEY_ID", "timeout"}),
+        ("gs://bucket", {"region", "timeout", "google_service_account"}),
+    ],
+)
+def test_a_store_gets_those_of_a_lakes_options_that_it_takes(url, names):
+    options = dict.fromkeys(("region", "AWS_ACCESS_KEY_ID", "timeout", "google_service_account"), "1")
+    assert options_for(url, options).keys() == names
+    assert options_for(url, None) == {}

@@ -18,6 +18,7 @@ from windrow.compaction.windows import wanted_windows
 from windrow.context import Context
 from windrow.errors import WindrowError
 from windrow.metastore import Quarantined, TableRecord
+from windrow.model.limits import NO_LIMITS, Limits
 from windrow.model.settings import Verify, verification
 from windrow.model.units import parse_bytes
 from windrow.runners.memory import Shares, check_threads, default_budget, shares
@@ -49,11 +50,12 @@ class Bounds:
     """On Spark."""
 
     @classmethod
-    def of(cls, memory: str | int | None, threads: int | None) -> Bounds:
-        """Return the bounds that a caller means, or refuse them."""
-        check_threads(threads)
+    def of(cls, memory: str | int | None, threads: int | None, limits: Limits = NO_LIMITS) -> Bounds:
+        """Return the bounds that a caller means, or refuse them; `limits` are those of the lake, in this process."""
+        threads = check_threads(threads) or limits.threads
         if memory is None:
-            all_of_it, of_a_task = default_budget(_MEMORY_OF_A_MERGE, threads), _MEMORY_OF_A_MERGE
+            all_of_it = limits.within(default_budget(_MEMORY_OF_A_MERGE, threads))
+            of_a_task = _MEMORY_OF_A_MERGE
         else:
             all_of_it = of_a_task = parse_bytes(memory, "memory")
         return cls(shares(all_of_it, threads, _LEAST_FOR_A_MERGE), of_a_task)
@@ -106,12 +108,12 @@ class Compact:
 
         `memory`, such as "512MiB", is what all merges together take beyond a constant (docs/memory.md): where it is
         small, fewer than `threads` run at once. On Spark it is for each task. By default it is 512 MiB for each thread,
-        or half of the machine's memory if that is less.
+        or half of the machine's memory, or the lake's `memory_limit`, if that is less; `threads` are the lake's.
         `verify` is how much of each merge is compared, "full" or "sample"; by default what the table's settings say.
         """
         if verify is not None:
             verification(verify)
-        bounds = Bounds.of(memory, threads)
+        bounds = Bounds.of(memory, threads, self.context.limits)
         record = self._record()
         run = self._run(record, spark, bounds, verify, cancelled or threading.Event())
         return run.run(self._planner(record, window).merges(), on_merge)
@@ -129,7 +131,7 @@ class Compact:
         cancelled: threading.Event | None = None,
     ) -> Iterator[CompactionResult]:
         """Keep the table compacted: look every so many seconds, and yield the result of each run that found work."""
-        Bounds.of(memory, threads)
+        Bounds.of(memory, threads, self.context.limits)
         stop = cancelled or threading.Event()
         how = {"spark": spark, "threads": threads, "memory": memory, "verify": verify, "on_merge": on_merge}
         return self._watch(every, window, stop, how)

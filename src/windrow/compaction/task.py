@@ -15,7 +15,7 @@ from windrow.merging.splits import merge_splits
 from windrow.model.settings import TableSettings, Verify
 from windrow.model.split import SplitMetadata
 from windrow.splits.writer import SplitName
-from windrow.storage import Store, open_store
+from windrow.storage import Store, reach_store
 
 __all__ = ["Job", "MergeTask"]
 
@@ -42,10 +42,12 @@ class MergeTask:
     memory_budget: int = 512 * 2**20
     """Bytes that one merge takes."""
     verify: Verify | None = None
+    requests: int = 16
+    """How many requests a merge makes at once to open its inputs, where the store is slow to answer."""
 
     def report(self, jobs: Sequence[Job], task_attempt: int) -> Iterator[str]:
         """Do the merges, and yield how each ended as text; one that fails does not stop the others."""
-        store = open_store(self.lake_url, options=self.store_options)
+        store = reach_store(self.lake_url, self.store_options)
         for job in jobs:
             yield self.run(store, job, task_attempt).to_text()
 
@@ -66,7 +68,7 @@ class MergeTask:
             split_id = f"{job.commit_id}-{job.attempt}-{task_attempt}-{number}"
             return SplitName(self.table, split_id, job.commit_id, self.created_at)
 
-        options = MergeOptions(outputs=job.merge.outputs, memory_budget=self.memory_budget)
+        options = MergeOptions(outputs=job.merge.outputs, memory_budget=self.memory_budget, threads=self.requests)
         return merge_splits(store, splits, self.settings, name, options, field_ids=self.field_ids, verify=self.verify)
 
 

@@ -16,6 +16,7 @@ from windrow.engines.filesystem import PROTOCOL, VirtualFileSystem, new_database
 from windrow.engines.interrupting import Worker, heeding_ctrl_c
 from windrow.engines.selection import Selection
 from windrow.errors import Closed, InvalidInput, NotFound, StorageError, WindrowError
+from windrow.model.limits import NO_LIMITS, Limits
 from windrow.scan.context import ReadContext
 from windrow.scan.plan import ScanPlan
 from windrow.scan.reading import VirtualReader
@@ -32,9 +33,9 @@ _worker = Worker()
 class _Database:
     """DuckDB as scans use it: a cursor costs little, a database for each scan would cost more than a small one."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits) -> None:
         self.files = VirtualFileSystem()
-        self.connection = new_database()
+        self.connection = new_database(limits)
         self.connection.register_filesystem(self.files)
         # Conditions are text that somebody wrote, and scans read virtual files alone.
         self.connection.execute(f"SET allowed_directories = ['{PROTOCOL}://']")
@@ -42,27 +43,30 @@ class _Database:
 
 
 class _Shared:
-    """The database that all scans of this process share; a forked child has no threads of it, and makes another."""
+    """The database that all scans of this process share whose limits are the same.
+
+    A forked child has no threads of it, and makes another.
+    """
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
-        self._database: _Database | None = None
+        self._databases: dict[Limits, _Database] = {}
         forking.register(self)
 
-    def get(self) -> _Database:
+    def get(self, limits: Limits) -> _Database:
         with self._guard:
-            if self._database is None:
-                self._database = _Database()
-            return self._database
+            if limits not in self._databases:
+                self._databases[limits] = _Database(limits)
+            return self._databases[limits]
 
     def close(self) -> None:
-        if self._database is not None:
-            self._database.connection.close()
-        self._database = None
+        for database in self._databases.values():
+            database.connection.close()
+        self._databases = {}
 
     def after_fork(self) -> None:
-        forking.abandon(self._database)
-        self._database, self._guard = None, threading.Lock()
+        forking.abandon(*self._databases.values())
+        self._databases, self._guard = {}, threading.Lock()
 
 
 _shared = _Shared()
@@ -70,8 +74,8 @@ _shared = _Shared()
 atexit.register(_shared.close)
 
 
-def _database() -> _Database:
-    return _shared.get()
+def _database(limits: Limits = NO_LIMITS) -> _Database:
+    return _shared.get(limits)
 
 
 @contextmanager
@@ -166,7 +170,7 @@ class _Opened:
             raise
 
     def _open(self, selection: Selection, context: ReadContext) -> None:
-        database, enter = _database(), self._stack.enter_context
+        database, enter = _database(context.limits), self._stack.enter_context
         hold = selection.relation.hold
         self._hold = None if hold is None else enter(hold())
         self.cursor: duckdb.DuckDBPyConnection = enter(database.connection.cursor())

@@ -37,7 +37,6 @@ from windrow.engines.taking import Collecting, Statement, Streaming, Taking
 from windrow.engines.views import Bound, Views
 from windrow.errors import (
     Closed,
-    ConfigError,
     InvalidInput,
     NotFound,
     Replaced,
@@ -45,6 +44,7 @@ from windrow.errors import (
     StorageError,
     WindrowError,
 )
+from windrow.model.limits import Limits
 from windrow.model.predicate import Predicate
 from windrow.scan.context import ReadContext
 from windrow.scan.naming import Naming, Question
@@ -94,15 +94,13 @@ class DuckDBEngine:
         self,
         context: ReadContext,
         *,
-        threads: int | None = None,
-        memory_limit: str | None = None,
         sandbox: bool = False,
     ) -> None:
         self._context = context
         self._lock = threading.Lock()
         self._worker = Worker()
         self._files = VirtualFileSystem()
-        self._connection = _connected(threads, memory_limit)
+        self._connection = _connected(context.limits)
         self._connection.register_filesystem(self._files)
         self._guard = Guard(self._connection) if sandbox else None
         self._views = self._views_of(self._connection)
@@ -400,19 +398,12 @@ def _confined(asked: Asked, guard: Guard) -> Asked:
     return replace(asked, files=lambda _: None, variables={})
 
 
-def _connected(threads: int | None, memory_limit: str | None) -> duckdb.DuckDBPyConnection:
-    connection = new_database()
+def _connected(limits: Limits) -> duckdb.DuckDBPyConnection:
+    connection = new_database(limits)
     # Variables of this program are nobody's tables.
     connection.execute("SET GLOBAL python_enable_replacements = false")
     spilled = Path(tempfile.gettempdir()) / f"windrow-{uuid4().hex}"
     connection.execute("SET temp_directory = ?", [str(spilled)])
-    for name, value in (("threads", threads), ("memory_limit", memory_limit)):
-        if value is not None:
-            try:
-                connection.execute(f"SET {name} = ?", [value])
-            except duckdb.Error as error:
-                problem = f"{name}: DuckDB does not take {value!r}; give threads as a number and memory as '4GB'"
-                raise ConfigError(problem) from error
     return connection
 
 

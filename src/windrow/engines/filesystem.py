@@ -15,6 +15,7 @@ from fsspec.spec import AbstractFileSystem
 from windrow import forking
 from windrow.engines.threads import keep_thread
 from windrow.errors import AlreadyExists
+from windrow.model.limits import NO_LIMITS, Limits
 from windrow.scan.context import ReadContext
 from windrow.scan.handles import Handle
 from windrow.scan.near import READ_OVER
@@ -30,10 +31,13 @@ _MADE = datetime(2000, 1, 1, tzinfo=UTC)
 _numbers = itertools.count(1)
 
 
-def new_database() -> duckdb.DuckDBPyConnection:
+def new_database(limits: Limits = NO_LIMITS) -> duckdb.DuckDBPyConnection:
     """An empty database in memory that tells times in UTC, and is set to what suits virtual files."""
     with forking.working():
         connection = duckdb.connect(":memory:")
+    for name, value in (("threads", limits.threads), ("memory_limit", limits.memory_text)):
+        if value is not None:
+            connection.execute(f"SET GLOBAL {name} = ?", [value])
     connection.execute("SET GLOBAL TimeZone = 'UTC'")
     # What is worth keeping of our files is in our own cache.
     connection.execute("SET enable_external_file_cache = false")

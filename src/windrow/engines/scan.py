@@ -113,7 +113,7 @@ class Scan:
         What the relation needs, and the version, is held for as long as the connection is there.
         """
         if connection is None:
-            connection = new_database()
+            connection = new_database(self.context.limits)
         with heeding_ctrl_c():
             return self._relation(connection)
 

@@ -17,7 +17,7 @@ from windrow.scan.context import ReadContext, ScanContext
 from windrow.scan.files import DataFile
 from windrow.scan.naming import Question
 from windrow.scan.plan import ScanPlan, plan_files
-from windrow.storage import Identity, LocalStore, PatientStore, Store, open_store
+from windrow.storage import Identity, LocalStore, PatientStore, Store, reach_store
 
 __all__ = ["Share", "Task", "deal_out", "files_of"]
 
@@ -145,7 +145,6 @@ class _Stores:
 
     def get(self, url: str) -> Store:
         if url not in self._open:
-            local = url.startswith("file:") or "://" not in url
-            store = open_store(url, options=None if local else self._options)
+            store = reach_store(url, self._options)
             self._open[url] = store if isinstance(store, LocalStore) else PatientStore(store)
         return self._open[url]

@@ -12,7 +12,7 @@ from windrow.identity.binding import Binding, examine
 from windrow.identity.marker import BESIDE, Marker
 from windrow.metastore import SqlMetastore
 from windrow.metastore.database import plain_address
-from windrow.storage import LocalStore, Store, open_store
+from windrow.storage import LocalStore, Store, reach_store
 
 __all__ = ["beside", "identify"]
 
@@ -22,7 +22,7 @@ def identify(
 ) -> Binding:
     """Say how a lake stands to its metastore: whether it would be opened, and what could be accepted otherwise."""
     options = dict(store_options or {})
-    store = open_store(str(url), options=options)
+    store = reach_store(str(url), options)
     address = metastore or beside(store, options)
     marker = Marker.read(store)
     try:
@@ -49,6 +49,6 @@ def beside(store: Store, options: Mapping[str, str]) -> str:
 def _hurried_marker(url: str, options: Mapping[str, str]) -> Marker | None:
     """Return the marker of a lake that is refused in any case: nobody waits for a store that does not answer."""
     try:
-        return Marker.read(open_store(url, options={**options, "max_retries": "0", "timeout": "3s"}))
+        return Marker.read(reach_store(url, {**options, "max_retries": "0", "timeout": "3s"}))
     except WindrowError:
         return None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from windrow.errors import InvalidInput, WindrowError
 from windrow.ingest.batch import StreamBatch
-from windrow.storage import Store, open_store
+from windrow.storage import Store, reach_store
 
 __all__ = ["QueryCheckpoint"]
 
@@ -27,9 +27,8 @@ class QueryCheckpoint:
     @classmethod
     def at(cls, url: str, store_options: Mapping[str, str]) -> QueryCheckpoint:
         """Open the folder; the options are those of the lake and count where both are remote."""
-        remote = "://" in url and not url.startswith("file:")
         try:
-            return cls(open_store(url, options=store_options if remote else None))
+            return cls(reach_store(url, store_options))
         except InvalidInput as error:
             raise InvalidInput(
                 f"checkpoint {url}: Windrow cannot read it ({error}). Keep it in a folder or bucket that it can read, "

@@ -25,7 +25,7 @@ from windrow.errors import Damaged, InvalidInput, NotFound, StorageError, Windro
 from windrow.ingest.attributes import point_schema
 from windrow.ingest.dead_letter import FILE, PROBLEM
 from windrow.model.points import is_text
-from windrow.storage import ByteRange, open_store
+from windrow.storage import ByteRange, reach_store
 from windrow.storage.failures import disk_failure
 
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ def _opened(file: SourceFile) -> Iterator[Any]:
     """Open a file so that Arrow can read it; an object of a store is fetched whole."""
     if file.is_remote:
         folder, _, name = file.name.rpartition("/")
-        fetched = pa.BufferReader(open_store(folder, options=file.store_options).get(name))
+        fetched = pa.BufferReader(reach_store(folder, file.store_options).get(name))
         yield pa.CompressedInputStream(fetched, "gzip") if name.endswith(_GZIP) else fetched
     elif file.format is FileFormat.PARQUET:
         # Not mapped: a file that is cut short while it is read would end the process, not the read.
@@ -275,7 +275,7 @@ def _is_otlp(file: SourceFile) -> bool:
     if name.endswith(_GZIP):
         return _OTLP_START.match(content_of(file)) is not None
     start = ByteRange(0, min(_FIRST_BYTES, file.size))
-    return _OTLP_START.match(open_store(folder, options=file.store_options).get_ranges(name, [start])[0]) is not None
+    return _OTLP_START.match(reach_store(folder, file.store_options).get_ranges(name, [start])[0]) is not None
 
 
 @contextmanager
@@ -353,6 +353,6 @@ def _is_hidden(path: Path) -> bool:
 
 def _remote_files(url: str, options: Mapping[str, str]) -> Iterator[tuple[str, int]]:
     folder, _, name = url.rstrip("/").rpartition("/")
-    store = open_store(url, options=options)
+    store = reach_store(url, options)
     listed = [(f"{url.rstrip('/')}/{info.key}", info.size) for info in store.list() if not _is_hidden(Path(info.key))]
-    yield from listed or [(url, open_store(folder, options=options).head(name).size)]
+    yield from listed or [(url, reach_store(folder, options).head(name).size)]

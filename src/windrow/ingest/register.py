@@ -97,6 +97,8 @@ class Register:
     source_id: str = DEFAULT_SOURCE
     store_options: Mapping[str, str] = field(default_factory=dict)
     lease: float = 120.0
+    threads: int | None = None
+    """How many files are looked at at once; None is one for each core."""
 
     def plan(self, paths: Sequence[str]) -> RegisterPlan:
         """Say which files would join the table, or refuse them as `run` would; nothing is written."""
@@ -177,7 +179,7 @@ class Register:
             found[number] = look_at(url, self.table.settings, self.store_options)
             yield from ()
 
-        run_locally(urls, look)
+        run_locally(urls, look, threads=self.threads)
         return [found[number] for number in sorted(found)]
 
     def _refuse_changed(self, registered: Iterable[SplitMetadata]) -> None:
@@ -249,7 +251,7 @@ class Register:
             if on_file is not None:
                 on_file(told_by([report]).splits[0])
 
-        return list(told_by(run_locally(files, describe, tell)).splits)
+        return list(told_by(run_locally(files, describe, tell, threads=self.threads)).splits)
 
     def _split(self, file: ForeignFile, split_id: str) -> SplitMetadata:
         sidecar = file.sidecar(self.store_options)

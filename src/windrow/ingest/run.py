@@ -22,6 +22,7 @@ from windrow.ingest.steps import check_rows, written_schema
 from windrow.ingest.task import WriteTask
 from windrow.metastore import Checkpoint, CommitKind, CommitRecord, CommitState, Metastore, TableColumn, TableRecord
 from windrow.model.invariants import require
+from windrow.model.limits import Limits
 from windrow.model.scope import DEFAULT_SOURCE
 from windrow.model.split import SplitMetadata
 from windrow.runners.leases import held
@@ -68,6 +69,8 @@ class Ingest:
     """Bytes that the run takes in this process, or each of its tasks where Spark runs them; None is the default."""
     threads: int | None = None
     """How many tasks run at once in this process, if the memory is enough; None is one for each core."""
+    memory_limit: int | None = None
+    """Bytes beyond which the default does not go in this process."""
 
     def run(self, source: Source, on_split: Progress | None = None) -> IngestResult:
         """Write and publish the rows as one commit; nothing is visible before all of it is."""
@@ -77,7 +80,9 @@ class Ingest:
         attempt, task, threads = opened.commit.attempt, opened.task, None
         if not source.on_spark:
             budget = self.memory_budget
-            own = shares(default_budget(MEMORY_OF_A_TASK, self.threads) if budget is None else budget, self.threads)
+            if budget is None:
+                budget = Limits(memory=self.memory_limit).within(default_budget(MEMORY_OF_A_TASK, self.threads))
+            own = shares(budget, self.threads)
             task, threads = replace(task, held_rows=held_rows(own.size)), own.tasks
         try:
             with held(self.metastore, self.commit_id, attempt, self.lease), errors_of_tasks():

@@ -55,5 +55,6 @@ class IngestSettings:
             batch=batch,
             dead_letter=self.dead_letter,
             memory_budget=None if self.memory_budget is None else parse_bytes(self.memory_budget, "memory_budget"),
-            threads=check_threads(self.threads),
+            threads=check_threads(self.threads) or context.limits.threads,
+            memory_limit=context.limits.memory,
         )

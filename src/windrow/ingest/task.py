@@ -26,7 +26,7 @@ from windrow.model.split import SplitMetadata, dead_letter_key
 from windrow.splits.layout import ROW_GROUP_ROWS
 from windrow.splits.texts import with_codes
 from windrow.splits.writer import SplitName, write_sorted
-from windrow.storage import Store, open_store
+from windrow.storage import Store, reach_store
 
 __all__ = ["WriteTask"]
 
@@ -56,7 +56,7 @@ class WriteTask:
 
         Rows beyond the memory budget are spilled as sorted runs; a split holds all rows of its tenant and window.
         """
-        store = open_store(self.lake_url, options=self.store_options)
+        store = reach_store(self.lake_url, self.store_options)
         with Spill() as spill:
             numbers = count()
             coded = map(with_codes, cut_down(batches, self.held_rows))

@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from windrow.cache import Cache, MemoryCache
 from windrow.errors import InvalidInput
+from windrow.model.limits import NO_LIMITS, Limits
 from windrow.scan.cells import Cells
 from windrow.storage import Store, open_store
 
@@ -56,6 +57,8 @@ class ReadContext:
     """How many requests run at once."""
     in_flight: int = _GIB
     """How many bytes may have been fetched and not yet read."""
+    limits: Limits = NO_LIMITS
+    """Threads and memory of engines."""
     plain: bool | None = None
     """Whether engines read local files themselves, not parts of them as a virtual file; None is where that is faster.
 

@@ -25,7 +25,7 @@ from windrow.sidecar import Sidecar
 from windrow.sidecar.aligned_pages import find_granules
 from windrow.sidecar.convert import Source, convert
 from windrow.sidecar.granules import GranuleIndex
-from windrow.storage import Identity, LocalStore, PatientStore, Store, open_store, uri_of
+from windrow.storage import Identity, LocalStore, PatientStore, Store, reach_store, uri_of
 
 __all__ = ["ForeignFiles"]
 
@@ -142,7 +142,7 @@ class ForeignFiles:
 
 
 def _patient_store(url: str, options: Mapping[str, str] | None) -> Store:
-    return PatientStore(open_store(url, options=options))
+    return PatientStore(reach_store(url, options))
 
 
 def _is_remote(pattern: str) -> bool:

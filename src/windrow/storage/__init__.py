@@ -7,11 +7,11 @@ from windrow.storage.counting import CountingStore, Counts
 from windrow.storage.keys import check_key, uri_of
 from windrow.storage.local import LocalStore
 from windrow.storage.mapped import let_go, pieces
-from windrow.storage.opening import address_of, open_store
+from windrow.storage.opening import address_of, open_store, options_for
 from windrow.storage.patient import PatientStore
 from windrow.storage.protocol import VERBS, ByteRange, BytesLike, Identity, ObjectInfo, Store, Verb
 from windrow.storage.ranges import Fetch, coalesce, gap_for
-from windrow.storage.reaching import is_foreign, local_path, reach, reach_foreign, url_of
+from windrow.storage.reaching import is_foreign, local_path, reach, reach_foreign, reach_store, url_of
 from windrow.storage.wrapping import Call, StoreWrapper
 
 __all__ = [
@@ -37,9 +37,11 @@ __all__ = [
     "let_go",
     "local_path",
     "open_store",
+    "options_for",
     "pieces",
     "reach",
     "reach_foreign",
+    "reach_store",
     "uri_of",
     "url_of",
 ]

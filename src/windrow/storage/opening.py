@@ -17,7 +17,7 @@ from windrow.storage.kinds import AZURE, GCS, HTTP, MEMORY, S3, S3_EXPRESS, Kind
 from windrow.storage.local import LocalStore
 from windrow.storage.protocol import Store
 
-__all__ = ["address_of", "open_store"]
+__all__ = ["address_of", "open_store", "options_for"]
 
 _KINDS = {
     "abfs": AZURE,
@@ -104,6 +104,24 @@ def open_store(url: str, *, options: Mapping[str, str] | None = None) -> Store:
         known = ", ".join(f"{name}://" for name in ("file", *_KINDS))
         raise InvalidInput(f"store URL with scheme {parts.scheme!r}: no such kind of store; use a path or {known}")
     return _open_remote(url, parts, given)
+
+
+def options_for(url: str, options: Mapping[str, str] | None) -> dict[str, str]:
+    """Those of a lake's options that a store of this address takes.
+
+    One set of options serves a lake and the files outside of it that its users name: a local folder has none, a web
+    server takes those of the HTTP client, and a bucket all but those that are named after another provider.
+    """
+    kind = _KINDS.get(urlsplit(url).scheme) if "://" in url else None
+    if kind is None or kind is MEMORY:
+        return {}
+    others = tuple({each.variables for each in _KINDS.values()} - {kind.variables, ""})
+    fitting = {name: value for name, value in (options or {}).items() if not name.lower().startswith(others)}
+    return fitting if kind is not HTTP else {name: fitting[name] for name in fitting if _is_for_client(name)}
+
+
+def _is_for_client(name: str) -> bool:
+    return name.lower() in _CLIENT_OPTIONS | {"max_retries", "retry_timeout"}
 
 
 def _opened_here(url: str) -> Store:

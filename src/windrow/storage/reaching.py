@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from windrow.storage.opening import open_store
+from windrow.storage.opening import open_store, options_for
 from windrow.storage.protocol import Store
 
-__all__ = ["is_foreign", "local_path", "reach", "reach_foreign", "url_of"]
+__all__ = ["is_foreign", "local_path", "reach", "reach_foreign", "reach_store", "url_of"]
 
 
 def is_foreign(key: str) -> bool:
@@ -43,7 +43,12 @@ def reach_foreign(url: str, options: Mapping[str, str] | None = None) -> tuple[S
     if path is not None:
         return open_store(str(path.parent)), path.name
     folder, _, name = url.rpartition("/")
-    return open_store(folder, options=options), name
+    return reach_store(folder, options), name
+
+
+def reach_store(url: str, options: Mapping[str, str] | None = None) -> Store:
+    """Open the store of an address with those of the lake's options that it takes."""
+    return open_store(url, options=options_for(url, options))
 
 
 def _path(name: str) -> str:

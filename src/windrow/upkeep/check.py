@@ -28,7 +28,7 @@ from windrow.model.split import SidecarLocation, SplitMetadata
 from windrow.runners.local import run_locally
 from windrow.runners.spark import run_on_partitions
 from windrow.sidecar.build import build_sidecar
-from windrow.storage import open_store, reach
+from windrow.storage import reach, reach_store
 from windrow.upkeep.check_split import Finding, check_split
 from windrow.upkeep.footers import reader_of
 
@@ -86,7 +86,7 @@ class _Work:
 
     def __call__(self, splits: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         """Check splits, and yield what is wrong with them as text."""
-        store = open_store(self.lake_url, options=self.store_options)
+        store = reach_store(self.lake_url, self.store_options)
         for each in splits:
             split = SplitMetadata.from_dict(each)
             try:
@@ -137,7 +137,9 @@ class CheckTable:
             if isinstance(at, Pin):
                 at = self.context.metastore.renew(at, seconds=_HOLD)
             units = [split.to_dict() for split in page]
-            reports = _on_spark(spark, work, units) if spark is not None else _here(work, units)
+            reports = (
+                _on_spark(spark, work, units) if spark is not None else _here(work, units, self.context.limits.threads)
+            )
             findings += (Finding(**json.loads(report)) for report in reports)
             done = sum(split.row_count for split in page), sum(split.size_bytes for split in page)
             splits, rows, size = splits + len(page), rows + done[0], size + done[1]
@@ -242,8 +244,8 @@ def _finding(fault: Fault) -> Finding:
     return Finding(kind, fault.place, fault.problem if fault.is_log else f"{fault.problem}; {_IN_DOUBT}", repairable)
 
 
-def _here(work: _Work, units: Sequence[Mapping[str, Any]]) -> list[str]:
-    return run_locally(units, lambda unit, _: work([unit]))
+def _here(work: _Work, units: Sequence[Mapping[str, Any]], threads: int | None) -> list[str]:
+    return run_locally(units, lambda unit, _: work([unit]), threads=threads)
 
 
 def _on_spark(spark: SparkSession, work: _Work, units: Sequence[Mapping[str, Any]]) -> list[str]:
