@@ -10,18 +10,22 @@ import click
 from windrow.cli.invocation import Invocation
 from windrow.cli.options import Command, pass_invocation
 from windrow.cli.progress import waiting
+from windrow.cli.text import in_units
 from windrow.cli.text import table as text_table
 from windrow.errors import InvalidInput, StorageError
 from windrow.model.units import format_bytes
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from windrow.compaction.tune import TuneResult
 
 __all__ = ["tune"]
 
 _FAN_IN = ["fan_in", "splits", "seconds", "peak_mib", "write_amplification", "bytes_in", "bytes_out", "query_ms"]
 _LAYOUT = [
-    "name", "target", "window", "splits_before", "splits_after", "write_amplification", "merge_seconds", "query_ms",
+    "name", "how", "target", "window", "size_bytes", "splits_before", "splits_after", "write_amplification",
+    "merge_seconds", "query_ms",
 ]  # fmt: skip
 
 
@@ -33,21 +37,48 @@ _LAYOUT = [
 @click.option(
     "--plot", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False), help="Draw the results as SVG."
 )
+@click.option(
+    "--arrived",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    multiple=True,
+    help="Rows in the order in which they came, as Parquet or CSV, to compare sorting with; may be repeated.",
+)
 @pass_invocation
-def tune(invocation: Invocation, table: str, rows: int, plot: Path | None) -> None:
+def tune(invocation: Invocation, table: str, rows: int, plot: Path | None, arrived: tuple[Path, ...]) -> None:
     """Try what fits TABLE, on rows of its largest window; the table itself is left alone.
 
-    Change what you agree with by `windrow set`.
+    Without --arrived the order of arrival is reconstructed by time. Change what you agree with by `windrow set`.
     """
     if plot is not None and not plot.parent.is_dir():
         raise InvalidInput(f"--plot: there is no folder {plot.parent}; make it or name another file")
     with invocation.lake() as lake:
         noun = lake.table(table).compact
         with waiting(f"trying what fits {table}"):
-            result = noun.tune(rows=rows)
+            result = noun.tune(rows=rows, arrived=_read(arrived) if arrived else None)
     if plot is not None:
         _write(plot, result)
     invocation.output.answer(result.to_dict(), lambda: _text(result))
+
+
+def _read(files: tuple[Path, ...]) -> pa.Table:
+    """The rows of files behind each other, in their order."""
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    found = []
+    for file in files:
+        try:
+            found.append(
+                pa.csv.read_csv(file) if file.suffix == ".csv" else pa.parquet.read_table(file, partitioning=None)
+            )
+        except (pa.ArrowException, OSError) as error:
+            raise InvalidInput(f"--arrived: {file} cannot be read: {error}; give Parquet, or CSV as .csv") from error
+    try:
+        return pa.concat_tables(found, promote_options="permissive")
+    except pa.ArrowException as error:
+        raise InvalidInput(f"--arrived: the files have no columns in common types: {error}; give them alone") from error
 
 
 def _write(plot: Path, result: TuneResult) -> None:
@@ -59,15 +90,33 @@ def _write(plot: Path, result: TuneResult) -> None:
 
 def _text(result: TuneResult) -> str:
     found: dict[str, Any] = result.to_dict()
-    before = format_bytes(result.unsorted_bytes)
     blocks = [
         f"{result.rows:,} rows of window {result.window}",
-        f"sorting saves {result.sorting_saves:.0%}: {format_bytes(result.sorted_bytes)} instead of {before}",
-        "fan-in, tried:\n" + text_table(found["fan_in"], _FAN_IN),
-        "target and window, simulated:\n" + text_table(found["layouts"], _LAYOUT),
+        _sorting_text(result),
+        "fan-in, measured:\n" + text_table(found["fan_in"], _FAN_IN),
+        "target and window, for a closed window:\n" + text_table(found["layouts"], _LAYOUT),
     ]
+    reasons = dict.fromkeys(f"{each.name} is simulated: {each.why}" for each in result.layouts if each.why)
+    blocks += ["\n".join(reasons)] if reasons else []
     if result.advice:
-        blocks.append("advice:\n" + text_table(found["advice"], ["setting", "now", "better", "why"]))
+        shown = [_readable(each) for each in found["advice"]]
+        blocks.append("advice:\n" + text_table(shown, ["setting", "now", "better", "why"]))
     else:
         blocks.append("the settings are as the experiments would have them")
     return "\n\n".join(blocks)
+
+
+def _readable(advice: dict[str, Any]) -> dict[str, Any]:
+    """An advice with its values in the units of the setting."""
+    return advice | {name: in_units(advice["setting"], advice[name]) for name in ("now", "better")}
+
+
+def _sorting_text(result: TuneResult) -> str:
+    found = result.sorting
+    text = (
+        f"{result.verdict}\n{found.rows:,} rows take {format_bytes(found.sorted_bytes)} sorted and "
+        f"{format_bytes(found.arrival_bytes)} in the order of arrival, written alike"
+    )
+    if found.arrival == "as given":
+        return text
+    return text + "\nthe order of arrival is reconstructed by time; --arrived FILE compares with rows as they came"

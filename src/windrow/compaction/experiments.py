@@ -1,11 +1,10 @@
-"""Experiments with rows of a table: what sorting saves, and what merging costs with one fan-in or another.
+"""Experiments with rows of a table: what merging costs with one fan-in or another, and into so many files.
 
 They write to a folder of their own and leave the table alone.
 """
 
 from __future__ import annotations
 
-import io
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +14,6 @@ from statistics import median
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from windrow.merging.merge import MergeOptions
 from windrow.merging.splits import merge_splits
@@ -23,25 +21,12 @@ from windrow.model.scope import CompactionScope
 from windrow.model.settings import TableSettings
 from windrow.model.split import SplitMetadata
 from windrow.model.window import Window
-from windrow.splits.sorting import sorted_rows
 from windrow.splits.writer import SplitName, write_split
 from windrow.storage import Store, open_store
 
-__all__ = ["FanIn", "Laboratory", "Slices", "sorting_saves"]
+__all__ = ["FanIn", "Laboratory", "Merging", "Slices"]
 
 _ASKED = 5
-
-
-def sorting_saves(rows: pa.Table, settings: TableSettings, seed: int = 1) -> tuple[int, int]:
-    """Return the bytes of rows that are sorted by the schema, and of the same rows in any order, written alike."""
-    shuffled = rows.take(pa.array(np.random.default_rng(seed).permutation(rows.num_rows)))
-    return _written(sorted_rows(rows, settings.sort)), _written(shuffled)
-
-
-def _written(rows: pa.Table) -> int:
-    sink = io.BytesIO()
-    pq.write_table(rows, sink, compression="zstd", compression_level=3, row_group_size=128 * 1024)
-    return sink.getbuffer().nbytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +43,18 @@ class FanIn:
     bytes_out: int
     query_ms: float
     """A selective question to what came out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Merging:
+    """What it took to make so many files of a window's splits at once."""
+
+    splits: int
+    files: int
+    seconds: float
+    bytes_in: int
+    bytes_out: int
+    query_ms: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +115,19 @@ class Laboratory:
             query_ms=self.query_ms(splits, slices.question),
         )
 
+    def merge_into(self, slices: Slices, files: int) -> Merging:
+        """Merge splits at once, as a closed window is, into so many files where their rows allow it."""
+        store, start = open_store(str(self.folder)), time.perf_counter()
+        outputs = self._merge(store, slices.splits, f"into-{files}", files)
+        return Merging(
+            splits=len(slices.splits),
+            files=len(outputs),
+            seconds=round(time.perf_counter() - start, 4),
+            bytes_in=sum(split.size_bytes for split in slices.splits),
+            bytes_out=sum(split.size_bytes for split in outputs),
+            query_ms=self.query_ms(outputs, slices.question),
+        )
+
     def query_ms(self, splits: Sequence[SplitMetadata], question: str) -> float:
         """Return how long DuckDB takes to count the rows that match; the median of a few times, after one."""
         import duckdb
@@ -134,8 +144,9 @@ class Laboratory:
                 taken.append(time.perf_counter() - start)
         return round(median(taken[1:]) * 1000, 3)
 
-    def _merge(self, store: Store, inputs: Sequence[SplitMetadata], name: str) -> list[SplitMetadata]:
-        return merge_splits(store, inputs, self.settings, lambda number: _name(f"{name}-{number}"), MergeOptions())
+    def _merge(self, store: Store, inputs: Sequence[SplitMetadata], name: str, files: int = 1) -> list[SplitMetadata]:
+        options = MergeOptions(outputs=files)
+        return merge_splits(store, inputs, self.settings, lambda number: _name(f"{name}-{number}"), options)
 
 
 def _name(split_id: str) -> SplitName:

@@ -158,11 +158,18 @@ class Compact:
         ids = [each.split_id for each in self.quarantined()] if split_ids is None else split_ids
         return self.context.metastore.pardon(self._record().table_id, ids)
 
-    def tune(self, *, rows: int = 500_000, on_step: Callable[[str], None] = lambda _: None) -> TuneResult:
-        """Try sort order, fan-in, target size and window on rows of the largest window; the table is left alone."""
+    def tune(
+        self, *, rows: int = 500_000, arrived: Any = None, on_step: Callable[[str], None] = lambda _: None
+    ) -> TuneResult:
+        """Try sort order, fan-in, target size and window on rows of the largest window; the table is left alone.
+
+        `arrived` is Arrow data in the order in which it came, to compare sorting with; without it the order of arrival
+        is reconstructed by time.
+        """
         from windrow.compaction.tune import tune
 
-        return tune(self.context.metastore, self.context.store, self._record(), most_rows=rows, on_step=on_step)
+        metastore, store = self.context.metastore, self.context.store
+        return tune(metastore, store, self._record(), most_rows=rows, on_step=on_step, arrived=arrived)
 
     def _record(self) -> TableRecord:
         return self.context.metastore.table(self.name)

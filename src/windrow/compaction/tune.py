@@ -1,13 +1,13 @@
 """Experiments on a user's own table: is sorting worth it, which fan-in, which target size, which window.
 
-Sorting and fan-in are tried with the table's rows. Target size and window are simulated with splits that come as the
-table's do, by the real planner; what a merge of that size takes is reckoned from the merges that were tried.
+Sorting and fan-in are tried with the table's rows. So are target sizes and windows where a sample has all the rows that
+they need; else they are simulated, and say so.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,42 +15,22 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from windrow.compaction.experiments import FanIn, Laboratory, sorting_saves
+from windrow.compaction.arrival import Sorting, compare_given, compare_stored
+from windrow.compaction.experiments import FanIn, Laboratory
+from windrow.compaction.layouts import SLICES, Layout, Reckoning, measured_targets, measured_window, simulated
 from windrow.compaction.plot import line_plot
-from windrow.compaction.simulation import Arrivals, SimulatedClock, Simulation
 from windrow.errors import InvalidInput
-from windrow.metastore import GroupSummary, Metastore, SqlMetastore, TableRecord
+from windrow.metastore import GroupSummary, Metastore, TableRecord
 from windrow.model.settings import TableSettings
 from windrow.model.units import format_bytes, format_seconds
+from windrow.model.window import Window
 from windrow.storage import Store
 
-__all__ = ["Advice", "Layout", "TuneResult", "tune"]
+__all__ = ["Advice", "TuneResult", "tune"]
 
 _FAN_INS = (4, 8, 16)
 _TARGETS = tuple(mebibytes * 2**20 for mebibytes in (64, 128, 256, 512))
 _WINDOWS = (300, 900, 3600)
-_SLICES = 48
-_MOST_SIMULATED = 1500
-"""Splits of one simulated window; beyond that, more of them tell nothing new."""
-_WORTH_SORTING = 0.10
-"""Below this saving, ADR-003 calls the case for sorting into question."""
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """A closed window under one target size or duration, as it would be."""
-
-    name: str
-    target: int
-    window: int
-    window_bytes: int
-    splits_before: float
-    splits_after: float
-    write_amplification: float
-    merge_seconds: float
-    """To merge a window once, on one thread."""
-    query_ms: float
-    """A selective question to the window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +51,9 @@ class TuneResult:
     rows: int
     """Of one window, taken as a sample."""
     window: str
-    sorted_bytes: int
-    unsorted_bytes: int
-    sorting_saves: float
+    sorting: Sorting
+    verdict: str
+    """Whether sorting pays."""
     fan_in: tuple[FanIn, ...]
     layouts: tuple[Layout, ...]
     advice: tuple[Advice, ...]
@@ -105,39 +85,113 @@ class TuneResult:
 
 
 def tune(
-    metastore: Metastore, store: Store, table: TableRecord, *, most_rows: int, on_step: Callable[[str], None]
+    metastore: Metastore,
+    store: Store,
+    table: TableRecord,
+    *,
+    most_rows: int,
+    on_step: Callable[[str], None],
+    arrived: Any = None,
 ) -> TuneResult:
     """Make all experiments on a sample of the table, in folders that are gone afterwards."""
     group = _largest(metastore, table)
     window = group.window
     if window is None:  # the largest is one with a window
         raise InvalidInput(f"table {table.name!r} has no window to try anything on; ingest something first")
+    on_step("sorted against the order of arrival")
+    given = None if arrived is None else compare_given(arrived, table.settings, most_rows)
     on_step(f"reading {window}")
     rows = _sample(metastore, store, table, group, most_rows)
-    on_step("sorted against unsorted")
-    sorted_bytes, unsorted_bytes = sorting_saves(rows, table.settings)
+    sorting = given or compare_stored(rows, table.settings)
     with tempfile.TemporaryDirectory(prefix="windrow-tune-") as folder:
-        laboratory = Laboratory(Path(folder), table.settings, window)
-        slices = laboratory.slices(rows, min(_SLICES, rows.num_rows))
-        tried = []
-        for fan_in in _FAN_INS:
-            on_step(f"fan-in {fan_in}")
-            tried.append(laboratory.fan_in(slices, fan_in))
-        many = laboratory.query_ms(slices.splits, slices.question)
-    reckoned = _Reckoning.of(group, rows.num_rows, tried, many)
-    layouts = _layouts(table.settings, reckoned, on_step)
-    saving = 1 - sorted_bytes / max(unsorted_bytes, 1)
+        bench = _Bench(metastore, store, table, group, rows, most_rows, Path(folder), on_step)
+        tried, layouts = bench.experiments(window)
     return TuneResult(
         table=table.name,
         rows=rows.num_rows,
         window=str(window),
-        sorted_bytes=sorted_bytes,
-        unsorted_bytes=unsorted_bytes,
-        sorting_saves=round(saving, 4),
+        sorting=sorting,
+        verdict=sorting.verdict(),
         fan_in=tuple(tried),
         layouts=tuple(layouts),
-        advice=tuple(_advice(table.settings, saving, tried, layouts)),
+        advice=tuple(_advice(table.settings, sorting, tried, layouts)),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Bench:
+    """The experiments on merges of one window's rows, and of its neighbours'."""
+
+    metastore: Metastore
+    store: Store
+    table: TableRecord
+    group: GroupSummary
+    rows: pa.Table
+    most_rows: int
+    folder: Path
+    on_step: Callable[[str], None]
+
+    def experiments(self, window: Window) -> tuple[list[FanIn], list[Layout]]:
+        """Try fan-ins, then target sizes and windows: with rows where they allow it."""
+        settings = self.table.settings
+        laboratory = Laboratory(self.folder, settings, window)
+        slices = laboratory.slices(self.rows, min(SLICES, self.rows.num_rows))
+        tried = []
+        for fan_in in _FAN_INS:
+            self.on_step(f"fan-in {fan_in}")
+            tried.append(laboratory.fan_in(slices, fan_in))
+        many = laboratory.query_ms(slices.splits, slices.question)
+        known = Reckoning.of(self.group, self.rows.num_rows, tried, many)
+        self.on_step("target sizes")
+        targets = sorted({*_TARGETS, settings.target_split_size})
+        if self._part_of_window() is None:
+            layouts = measured_targets(laboratory, slices, settings, targets)
+        else:
+            why = self._part_of_window() or ""
+            changed = (settings.changed(target_split_size=target) for target in targets)
+            layouts = [simulated("target", each, known, why) for each in changed]
+        for duration in sorted({*_WINDOWS, settings.window}):
+            self.on_step(f"window {format_seconds(duration)}")
+            layouts.append(self._window(duration, known))
+        return tried, layouts
+
+    def _part_of_window(self) -> str | None:
+        """Why the rows do not stand for the window; None when they are all of it."""
+        if self.rows.num_rows == self.group.rows:
+            return None
+        return f"the sample has {self.rows.num_rows:,} of the window's {self.group.rows:,} rows; take all to measure it"
+
+    def _window(self, duration: int, known: Reckoning) -> Layout:
+        mine = self.group.scope.window_duration
+        if duration % mine and mine % duration:
+            why: str | None = f"windows of {format_seconds(mine)} make none of {format_seconds(duration)}"
+        elif duration <= mine:
+            rows, why = self.rows, self._part_of_window()
+        else:
+            rows, why = self._neighbours(duration)
+        if why is None:
+            return measured_window(self.folder, rows, self.table.settings, duration)
+        changed = self.table.settings.changed(window=duration, retention=None)
+        return simulated("window", changed, known, why)
+
+    def _neighbours(self, duration: int) -> tuple[pa.Table, str | None]:
+        """The rows of all windows that a longer one would hold, or why there are none such."""
+        mine = self.group.scope.window_duration
+        whole = Window.of(self.group.window.start if self.group.window else 0, duration)
+        inside = [each for each in self._timed() if whole.start <= each[0] < whole.end]
+        count, rows = len(inside), sum(each.rows for _, each in inside)
+        if count < duration // mine:
+            return self.rows, f"{count} of the {duration // mine} windows that it would hold have rows"
+        if rows > self.most_rows:
+            return self.rows, f"it would hold {rows:,} rows; take a sample of all to measure it"
+        parts = [_sample(self.metastore, self.store, self.table, each, each.rows) for _, each in inside]
+        return pa.concat_tables(parts, promote_options="permissive").combine_chunks(), None
+
+    def _timed(self) -> Iterator[tuple[int, GroupSummary]]:
+        """The windows of the same scope, by their starts."""
+        for each in self.metastore.groups(self.table.table_id):
+            if each.scope == self.group.scope and each.window is not None and not each.window.overflow:
+                yield each.window.start, each
 
 
 def _largest(metastore: Metastore, table: TableRecord) -> GroupSummary:
@@ -162,105 +216,29 @@ def _sample(metastore: Metastore, store: Store, table: TableRecord, group: Group
     return pa.concat_tables(found, promote_options="permissive").slice(0, most_rows).combine_chunks()
 
 
-@dataclass(frozen=True, slots=True)
-class _Reckoning:
-    """What the tried merges tell of any."""
-
-    splits_per_window: int
-    rows_per_window: int
-    bytes_per_file: float
-    bytes_per_row: float
-    bytes_per_second: float
-    query_ms: float
-    query_ms_per_file: float
-    duration: int
-
-    @classmethod
-    def of(cls, group: GroupSummary, rows: int, tried: Sequence[FanIn], many_ms: float) -> _Reckoning:
-        best = tried[-1]
-        per_file = max(best.bytes_in - best.bytes_out, 0) / max(best.splits - 1, 1)
-        seconds = sum(each.seconds for each in tried) or 1e-6
-        read = sum(each.bytes_in * max(each.write_amplification, 0.1) for each in tried)
-        return cls(
-            splits_per_window=max(group.splits, 2),
-            rows_per_window=group.rows,
-            bytes_per_file=per_file,
-            bytes_per_row=max(best.bytes_out - per_file, 1) / max(rows, 1),
-            bytes_per_second=read / seconds,
-            query_ms=best.query_ms,
-            query_ms_per_file=max(many_ms - best.query_ms, 0) / max(best.splits - 1, 1),
-            duration=group.scope.window_duration,
-        )
-
-    def size_of(self, rows: int) -> int:
-        """Bytes of a split."""
-        return max(1, int(self.bytes_per_file + self.bytes_per_row * rows))
-
-
-def _layouts(settings: TableSettings, known: _Reckoning, on_step: Callable[[str], None]) -> list[Layout]:
-    layouts = []
-    for target in _TARGETS:
-        on_step(f"target {format_bytes(target)}")
-        layouts.append(_layout("target", settings.changed(target_split_size=target), known))
-    for window in _WINDOWS:
-        on_step(f"window {format_seconds(window)}")
-        layouts.append(_layout("window", settings.changed(window=window), known))
-    return layouts
-
-
-def _layout(name: str, settings: TableSettings, known: _Reckoning) -> Layout:
-    """Let a few windows pass, and look at the closed ones."""
-    clock = SimulatedClock()
-    share = settings.window / known.duration
-    splits = min(max(2.0, known.splits_per_window * share), _MOST_SIMULATED)
-    rows = max(1, int(known.rows_per_window * share / splits))
-    arrivals = Arrivals(
-        sources=1,
-        seconds_between=settings.window / splits,
-        rows=rows,
-        late_share=0.0,
-        commit_every=settings.window // 20,
-    )
-    # A window closes when it ends: nothing is late here.
-    changed = settings.changed(late_data_acceptance_window=0, retention=None)
-    with tempfile.TemporaryDirectory() as folder, SqlMetastore(f"sqlite:///{folder}/m.db", clock=clock) as metastore:
-        run = Simulation.of(metastore, changed, clock, arrivals)
-        run.size_of, run.compact_every = known.size_of, settings.window // 5
-        samples = list(run.run(3.5 * settings.window / 3600, settings.window))
-    after = samples[-1].splits_per_closed_window or 1.0
-    window_bytes = known.size_of(int(known.rows_per_window * share))
-    return Layout(
-        name=name,
-        target=settings.target_split_size,
-        window=settings.window,
-        window_bytes=window_bytes,
-        splits_before=round(known.splits_per_window * share, 1),
-        splits_after=after,
-        write_amplification=samples[-1].write_amplification,
-        merge_seconds=round(window_bytes / known.bytes_per_second, 3),
-        query_ms=round(known.query_ms + known.query_ms_per_file * (after - 1), 3),
-    )
-
-
-def _advice(settings: TableSettings, saving: float, tried: Sequence[FanIn], layouts: Sequence[Layout]) -> list[Advice]:
+def _advice(
+    settings: TableSettings, sorting: Sorting, tried: Sequence[FanIn], layouts: Sequence[Layout]
+) -> list[Advice]:
     found = []
-    if saving < _WORTH_SORTING:
-        why = f"sorting saves {saving:.0%} of the bytes; put columns with few values first, or columns that go together"
+    if not sorting.pays and not sorting.arrives_sorted:
+        why = f"{sorting.verdict()}; put columns with few values first, or columns that go together"
         found.append(Advice("sort", str(settings.sort), None, why))
     fastest = min(tried, key=lambda each: (each.write_amplification * each.seconds, -each.fan_in))
     if fastest.fan_in != settings.policy.merge_factor:
         why = f"rows were written {fastest.write_amplification:.2f} times in {fastest.seconds:.2f} s, the least of all"
         found.append(Advice("policy.merge_factor", settings.policy.merge_factor, fastest.fan_in, why))
     targets = [each for each in layouts if each.name == "target"]
-    least = min(each.splits_after for each in targets)
-    target = next(each.target for each in targets if each.splits_after <= least)
-    if target != settings.target_split_size:
-        why = f"the smallest target that leaves {least:g} files in a closed window"
-        found.append(Advice("target_split_size", settings.target_split_size, target, why))
+    mine = next(each for each in targets if each.target == settings.target_split_size)
+    fewest = min(targets, key=lambda each: (each.splits_after, each.target))
+    if fewest.splits_after < mine.splits_after:
+        why = f"{fewest.how}: a closed window then has {fewest.splits_after:g} files, not {mine.splits_after:g}"
+        found.append(Advice("target_split_size", settings.target_split_size, fewest.target, why))
     windows = [each for each in layouts if each.name == "window"]
-    full = [each for each in windows if each.window_bytes >= settings.target_split_size // 4]
-    window = (full[0] if full else windows[-1]).window
-    if window != settings.window:
-        size = format_bytes(next(each.window_bytes for each in windows if each.window == window))
-        found.append(Advice("window", settings.window, window, f"a window then holds {size}, near the target"))
+    full = [each for each in windows if each.size_bytes >= settings.target_split_size // 4]
+    window = full[0] if full else windows[-1]
+    if window.window != settings.window:
+        why = f"{window.how}: a window then holds {format_bytes(window.size_bytes)}, " + (
+            "near the target" if full else f"still far from the target of {format_bytes(settings.target_split_size)}"
+        )
+        found.append(Advice("window", settings.window, window.window, why))
     return found
