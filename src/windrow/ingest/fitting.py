@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from windrow.errors import InvalidInput
 from windrow.ingest.coerce import coerced
 from windrow.ingest.dead_letter import FILE, Rejected
-from windrow.ingest.times import in_unit, out_of_years, range_of
+from windrow.ingest.times import in_unit, range_of, uncountable
 from windrow.model.widening import plain
 
 __all__ = ["Fitted", "fitted"]
@@ -85,10 +85,10 @@ def _problems_of_time(rows: pa.Table, time: tuple[str, str | None] | None) -> It
     column = rows[name].cast(plain(rows[name].type))
     if not (pa.types.is_date(column.type) or (pa.types.is_integer(column.type) and unit)):
         return
-    outside = out_of_years(column, unit)
+    outside = uncountable(column, unit)
     if outside is not None:
         counted = f", counted in {unit!r}" if pa.types.is_integer(column.type) else ""
-        yield f"times of column {name!r}{counted} lie out of the years 1 to 9999", outside
+        yield f"times of column {name!r}{counted} cannot be counted in microseconds of 64 bits", outside
 
 
 def _parted(

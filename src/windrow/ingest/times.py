@@ -9,12 +9,12 @@ import pyarrow.compute as pc
 
 from windrow.model.window import TICKS_PER_SECOND
 
-__all__ = ["Times", "in_unit", "out_of_years", "range_of"]
+__all__ = ["Times", "in_unit", "range_of", "uncountable"]
 
 _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
 """The years 1 to 9999, which calendars of every reader have."""
 _MOST = 2**63 - 1
-_DAY = 86_400
+_DAY_US = 86_400 * 10**6
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +54,17 @@ def in_unit(column: pa.ChunkedArray, kind: pa.TimestampType) -> Times:
     return Times(whole, pc.not_equal(back, column), outside)
 
 
-def out_of_years(column: pa.ChunkedArray, unit: str | None) -> pa.ChunkedArray | None:
-    """Return which dates, or integers that count a unit, lie out of the years 1 to 9999; None where none does."""
+def uncountable(column: pa.ChunkedArray, unit: str | None) -> pa.ChunkedArray | None:
+    """Return which dates, or integers that count a unit, 64 bits of microseconds cannot tell; None where none is."""
+    first, last = -(2**63), 2**63 - 1
     if pa.types.is_date32(column.type):
-        counts, low, high = column.cast(pa.int32()), _FIRST_SECOND // _DAY, _LAST_SECOND // _DAY
+        counts, low, high = column.cast(pa.int32()), -(-first // _DAY_US), last // _DAY_US
     else:
         is_date = pa.types.is_date64(column.type)
         counts = column.cast(pa.int64()) if is_date else column
         per_second = TICKS_PER_SECOND["ms" if is_date else unit or "ns"]
-        low, high = max(_FIRST_SECOND * per_second, -_MOST), min((_LAST_SECOND + 1) * per_second - 1, _MOST)
+        low, high = -(-first * per_second // 10**6), ((last + 1) * per_second - 1) // 10**6
+        low, high = max(low, first), min(high, last)
     found = pc.min_max(counts).as_py()
     if found["min"] is None or (low <= found["min"] and found["max"] <= high):
         return None
