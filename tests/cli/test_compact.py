@@ -52,6 +52,16 @@ def test_a_dry_run_says_what_it_costs_and_gains_and_changes_nothing(call, many):
     assert call("inspect", "runs", many, "--json").json == []
 
 
+def test_a_dry_run_says_why_splits_of_a_former_sort_schema_stay_apart(call, many):
+    call("set", many, "sort=host|timestamp/V2")
+    found = call("compact", many, "--dry-run", "--json").json
+    assert [(each["setting"], each["now"], each["splits"]) for each in found["apart"]] == [
+        ("sort", "host|timestamp/V2", 8)
+    ]
+    out = call("compact", many, "--dry-run").out
+    assert "and is host|timestamp/V2: 8 splits in 3 windows stay apart; a merge keeps one sort order" in out
+
+
 def test_why_names_every_split(call, many):
     found = call("compact", many, "--dry-run", "--why", "--json").json["decisions"]
     assert [(row["action"], row["splits"]) for row in found] == [("leave", 1), ("merge", 4), ("merge", 3)]

@@ -19,8 +19,10 @@ from windrow.cli.progress import merging
 from windrow.cli.sparks import sparks
 from windrow.cli.text import fields
 from windrow.cli.text import table as text_table
+from windrow.model.units import format_count
 
 if TYPE_CHECKING:
+    from windrow.compaction.apart import Apart
     from windrow.compaction.noun import Compact
     from windrow.compaction.plan import CompactionPlan
     from windrow.compaction.result import CompactionResult
@@ -116,7 +118,13 @@ def _plan_text(plan: CompactionPlan, decisions: list[dict[str, Any]] | None) -> 
         )
     elif left:
         blocks.append(text_table(left, ["splits", "left_alone"]))
+    blocks += [_apart_text(each) for each in plan.apart]
     return "\n\n".join(blocks)
+
+
+def _apart_text(apart: Apart) -> str:
+    splits, windows = format_count(apart.splits, "split"), format_count(apart.windows, "window")
+    return f"{apart.setting} was {apart.then} and is {apart.now}: {splits} in {windows} stay apart; {apart.why}"
 
 
 def _run(invocation: Invocation, noun: Compact, window: str | None, how: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from windrow.compaction.apart import Apart, Former
 from windrow.compaction.forecast import Forecast, Rates
 from windrow.compaction.planner import Decision, PlannedMerge, Planner
 from windrow.kernels.loading import seconds_to_compile
@@ -30,6 +31,8 @@ class DecisionRow:
     why: str
     source: str
     partition: int
+    sort: str
+    """What the splits are sorted by; empty for registered files."""
     split_ids: tuple[str, ...]
     """Empty when a whole group is left for one reason."""
 
@@ -45,6 +48,7 @@ class DecisionRow:
             why=decision.why,
             source=decision.scope.source_id,
             partition=decision.scope.partition_id,
+            sort=decision.scope.sort_schema,
             split_ids=decision.split_ids,
         )
 
@@ -72,6 +76,8 @@ class CompactionPlan:
     """The windows in which something would be merged, in the order of work."""
     left: dict[str, int]
     """How many splits are left, by reason."""
+    apart: tuple[Apart, ...]
+    """Splits of former settings, which are never merged with newer ones."""
     planner: Planner = field(repr=False, compare=False)
 
     def __repr__(self) -> str:
@@ -84,9 +90,12 @@ class CompactionPlan:
             lines.append(f"  {each.window}  {splits}, {format_bytes(each.size_bytes)}")
         if len(self.windows) > _MOST_SHOWN:
             lines.append(f"  and {format_count(len(self.windows) - _MOST_SHOWN, 'window')} more")
-        return "\n".join(
-            [*lines, *(f"  left: {format_count(count, 'split')}, {why}" for why, count in self.left.items())]
+        lines += (f"  left: {format_count(count, 'split')}, {why}" for why, count in self.left.items())
+        lines += (
+            f"  apart: {format_count(each.splits, 'split')} of {each.setting} {each.then}, now {each.now}"
+            for each in self.apart
         )
+        return "\n".join(lines)
 
     def decisions(self) -> Iterator[DecisionRow]:
         """Yield every decision with its splits and its reason, streamed from the metastore."""
@@ -100,6 +109,7 @@ class CompactionPlan:
             "forecast": asdict(self.forecast),
             "windows": [asdict(window) for window in self.windows],
             "left": dict(self.left),
+            "apart": [asdict(each) for each in self.apart],
         }
 
 
@@ -107,7 +117,10 @@ def make_plan(planner: Planner, rates: Rates) -> CompactionPlan:
     """Sum up what a planner decides; the memory it takes is that of the windows, not of the splits."""
     windows: dict[str, WindowPlan] = {}
     left: Counter[str] = Counter()
-    for decision in map(DecisionRow.of, planner.decisions()):
+    former = Former(planner.table)
+    for each in planner.decisions():
+        former.count(each)
+        decision = DecisionRow.of(each)
         if decision.action == "leave":
             left[decision.why] += decision.splits
             continue
@@ -116,8 +129,8 @@ def make_plan(planner: Planner, rates: Rates) -> CompactionPlan:
         window.splits += decision.splits
         window.splits_after += decision.outputs
         window.size_bytes += decision.size_bytes
-    inputs, outputs = (sum(getattr(each, name) for each in windows.values()) for name in ("splits", "splits_after"))
-    merges, read = (sum(getattr(each, name) for each in windows.values()) for name in ("merges", "size_bytes"))
+    inputs, outputs = (sum(getattr(one, name) for one in windows.values()) for name in ("splits", "splits_after"))
+    merges, read = (sum(getattr(one, name) for one in windows.values()) for name in ("merges", "size_bytes"))
     compiling = seconds_to_compile("merge") if merges else 0.0
     return CompactionPlan(
         table=planner.table.name,
@@ -125,5 +138,6 @@ def make_plan(planner: Planner, rates: Rates) -> CompactionPlan:
         forecast=Forecast.of(left.total() + inputs, inputs, outputs, merges, read, rates, compiling),
         windows=tuple(windows.values()),
         left=dict(left.most_common()),
+        apart=former.found(),
         planner=planner,
     )

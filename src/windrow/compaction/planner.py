@@ -148,7 +148,11 @@ class Planner:
                 "compaction_start_time lets it be merged"
             )
         if group.splits < 2:
-            return "it is alone in its window"
+            now = self.table.settings.sort.canonical()
+            if group.scope.sort_schema == now:
+                return "it is alone in its window"
+            then = group.scope.sort_schema
+            return f"it is alone in its window among splits sorted by {then}; the table is sorted by {now}"
         return None
 
     def _rank(self, window: Window) -> tuple[float, bool, int]:
