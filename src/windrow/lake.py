@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -50,7 +49,6 @@ T = TypeVar("T")
 DEFAULT_CACHE = CacheSettings()
 _MOST_SHOWN = 10
 """Tables in the text of a lake."""
-_EXPLAIN = re.compile(r"\s*explain\s+(analyze\s+)?(?=select|with|from|\()", re.IGNORECASE)
 
 
 class _Known(NamedTuple):
@@ -225,11 +223,6 @@ class Lake:
         >>> lake.sql("select * from metrics, 's3://bucket/raw/*.parquet' as raw where ...")  # doctest: +SKIP
         >>> lake.sql("select * from metrics join hosts using (host) where env = ?", ["prod"])  # doctest: +SKIP
         """
-        if _EXPLAIN.match(query):
-            said = self.explain(query, params=params)
-            # The columns are those of DuckDB's own EXPLAIN.
-            keys = ["windrow", "physical_plan"]
-            return Answer(pa.table({"explain_key": keys, "explain_value": [said.funnel, said.plan]}))
         found = named_frames(query, sys._getframe(1))  # noqa: SLF001 (where the query was written)
         return self._started().answer(self._asked(query, params, tables, found))
 
@@ -252,21 +245,29 @@ class Lake:
         found = named_frames(query, sys._getframe(1))  # noqa: SLF001 (where the query was written)
         return self._started().stream(self._asked(query, params, tables, found), into)
 
-    def explain(self, query: str, *, analyze: bool = False, params: Parameters = None) -> Explanation:
+    def explain(
+        self,
+        query: str,
+        *,
+        analyze: bool = False,
+        params: Parameters = None,
+        tables: Mapping[str, object] | None = None,
+    ) -> Explanation:
         """Say what a query reads of each table, and why: windows, splits, row groups, granules, bytes.
 
         With `analyze` the query is run, and what it read is said too. The result prints as text, and has `to_dict` and
-        `svg`. A query that begins with EXPLAIN, or EXPLAIN ANALYZE, is answered with the same text.
+        `svg`. A query that begins with EXPLAIN, or EXPLAIN ANALYZE, is answered with the same text. `params` and
+        `tables` are as in `sql`.
         """
         found = named_frames(query, sys._getframe(1))  # noqa: SLF001 (where the query was written)
-        asked = _EXPLAIN.match(query)
-        text, analyze = (query[asked.end() :], analyze or bool(asked[1])) if asked else (query, analyze)
-        return self._started().explain(self._asked(text, params, None, found), analyze=analyze)
+        return self._started().explain(self._asked(query, params, tables, found), analyze=analyze)
 
-    def plan(self, query: str, params: Parameters = None) -> dict[str, ScanPlan]:
-        """Return what a query would read of each table and file that it names."""
+    def plan(
+        self, query: str, params: Parameters = None, *, tables: Mapping[str, object] | None = None
+    ) -> dict[str, ScanPlan]:
+        """Return what a query would read of each table and file that it names; `tables` are as in `sql`."""
         found = named_frames(query, sys._getframe(1))  # noqa: SLF001 (where the query was written)
-        return self._started().plans(self._asked(query, params, None, found))
+        return self._started().plans(self._asked(query, params, tables, found))
 
     def _asked(
         self, query: str, params: Parameters, tables: Mapping[str, object] | None, found: Mapping[str, Any]

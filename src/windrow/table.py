@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import date
@@ -11,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from windrow.compaction.noun import Compact
 from windrow.context import Context
+from windrow.engines.constants import Parameters
 from windrow.engines.duckdb import Answer, DuckDBEngine
+from windrow.engines.frames import as_tables, named_frames
 from windrow.engines.labels import Labels
 from windrow.engines.relations import Relation
 from windrow.errors import InvalidInput, WindrowError
@@ -329,14 +332,21 @@ class Table:
             explain=lambda question: plan(question, explain=True),
         )
 
-    def sql(self, query: str) -> Answer:
+    def sql(self, query: str, params: Parameters = None, *, tables: Mapping[str, object] | None = None) -> Answer:
         """Answer a query on DuckDB in which this table is at its version, and others of the lake at their newest.
+
+        `params`, `tables` and data frames of the caller are as in `Lake.sql`.
 
         >>> metrics.at(version=41).sql("select count(*) from metrics")  # doctest: +SKIP
         """
         others = {each.name: Table(self.context, each.name).relation for each in self.context.metastore.tables()}
+        given: dict[str, Any] = {
+            "parameters": params,
+            "frames": as_tables(tables or {}, others),
+            "variables": named_frames(query, sys._getframe(1)),  # noqa: SLF001 (where the query was written)
+        }
         with closing(DuckDBEngine(self._read_context(), sandbox=self.context.sandbox)) as engine:
-            return engine.sql(query, others | {self.name: self.relation})
+            return engine.sql(query, others | {self.name: self.relation}, **given)
 
     def _labels(self) -> Labels:
         # What metadata tells and what rows tell must be of one version.

@@ -76,6 +76,9 @@ def test_commands(terminal):
     shell.wait_for(PROMPT)
     shell.type(".explain select count(*) from metrics;\r")
     shell.wait_for(PROMPT)
+    shell.type("explain select sum(value) from metrics;\r")
+    shell.wait_for("split times")
+    shell.wait_for(PROMPT)
     for wrong in (".nothing", ".mode xml", ".schema nope", ".explain"):
         shell.type(wrong + "\r")
         shell.wait_for("error: ")

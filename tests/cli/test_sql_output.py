@@ -152,6 +152,14 @@ def test_a_query_can_be_explained_instead(call, metrics):
     assert (table["name"], table["rows"] < 5) == ("metrics", True)
 
 
+def test_a_query_that_begins_with_explain_is_explained_as_text_and_as_rows(call, metrics):
+    query = "explain select sum(value) from metrics where host = 'a'"
+    lines = call("sql", query).out.splitlines()
+    assert any(line.strip().startswith("zone maps") for line in lines)
+    rows = call("sql", query, "--json").json
+    assert [row["explain_key"] for row in rows] == ["windrow", "physical_plan"]
+
+
 def test_two_formats_at_once_are_refused(call, metrics):
     answer = call("sql", QUERY, "--json", "--format", "csv")
     assert answer.code == 2

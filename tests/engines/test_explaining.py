@@ -5,8 +5,10 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from datetime import UTC, datetime, timedelta
 
+import pyarrow as pa
 import pytest
 
+from windrow.engines.explaining import explain_request
 from windrow.errors import InvalidInput, NotFound
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -81,6 +83,61 @@ def test_a_query_that_begins_with_explain_is_explained(lake, verb):
     assert "1 of 8 splits" in answer[0]["explain_value"]
     assert ("run in" in answer[0]["explain_value"]) == ("nalyze" in verb or "ANALYZE" in verb)
     assert (lake.explain(f"{verb} {SELECTIVE}").rows == 1) == ("nalyze" in verb or "ANALYZE" in verb)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "explain select 1",
+        " \n EXPLAIN ANALYZE (select 1)",
+        "-- why?\nexplain from metrics",
+        "/* so\nlong */ explain with a as (select 1) from a",
+        "explain values (1)",
+    ],
+)
+def test_what_is_to_be_explained(query):
+    found = explain_request(query)
+    assert (found.query.split()[0].strip("(").lower() in ("select", "from", "with", "values")) is True
+    assert found.analyze == ("ANALYZE" in query)
+
+
+@pytest.mark.parametrize(
+    "query", ["select 'explain select 1'", "explain create table a (b int)", "explain (format json) x"]
+)
+def test_what_is_left_to_duckdb(query):
+    assert explain_request(query) is None
+
+
+JOINED = "explain select count(*) as n from metrics join hosts using (host)"
+
+
+def test_frames_and_parameters_reach_a_query_that_is_explained(lake):
+    hosts = pa.table({"host": ["h0"]})
+    for answer in (lake.sql(JOINED), lake.sql(JOINED.replace("hosts", "given"), tables={"given": hosts})):
+        assert "metrics" in answer.to_dict()[0]["explain_value"]
+    answer = lake.sql(f"{JOINED} where n < ?", [10], tables=None)
+    assert "1 of 8 splits" not in answer.to_dict()[0]["explain_value"]
+    assert lake.explain(JOINED.replace("hosts", "given"), tables={"given": hosts}).tables[0].name == "metrics"
+    assert set(lake.plan("from metrics join given using (host)", tables={"given": hosts})) == {"metrics"}
+
+
+def test_a_stream_knows_explain(lake):
+    found = lake.stream(f"explain analyze {SELECTIVE}", lambda batches: batches.read_all()).to_pylist()
+    assert [row["explain_key"] for row in found] == ["windrow", "physical_plan"]
+    assert "run in" in found[0]["explain_value"]
+    hosts = pa.table({"host": ["h0"]})
+    assert lake.stream(JOINED, lambda batches: batches.read_all(), tables={"hosts": hosts}).num_rows == 2
+
+
+def test_a_table_takes_parameters_and_frames_and_knows_explain(lake):
+    table, given = lake.table("metrics"), pa.table({"host": ["h0"]})
+    assert table.sql("select count(*) as n from metrics where n < ?", [5]).to_dict() == [{"n": 5}]
+    joined = "select count(*) as n from metrics join {} using (host)"
+    assert table.sql(joined.format("given")).to_dict() == [{"n": 40}]
+    assert table.sql(joined.format("named"), tables={"named": given}).to_dict() == [{"n": 40}]
+    with pytest.raises(InvalidInput, match="'metrics' is a table of the lake too"):
+        table.sql("select 1", tables={"metrics": given})
+    assert "1 of 8 splits" in table.sql(f"explain {SELECTIVE}").to_dict()[0]["explain_value"]
 
 
 def test_it_prints_and_gives_plain_values(lake):

@@ -15,7 +15,7 @@ import click
 
 from windrow.cli.completion import LakeCatalog, candidates
 from windrow.cli.failures import report
-from windrow.cli.sql_output import MOST_SHOWN, Format, explained, shown, write
+from windrow.cli.sql_output import MOST_SHOWN, Format, explained, is_explain, shown, write
 from windrow.cli.statements import is_complete, statements
 from windrow.cli.text import table as text_table
 from windrow.errors import InvalidInput, WindrowError
@@ -65,6 +65,9 @@ class Shell:
 
     def _query(self, query: str) -> None:
         start = time.perf_counter()
+        if self.mode is Format.TABLE and is_explain(query):
+            click.echo(explained(self._lake, query)[1])
+            return
         if self.mode is Format.TABLE:
             found = self._lake.stream(query, lambda batches: shown(batches, MOST_SHOWN))
             click.echo(found.text(short=True))

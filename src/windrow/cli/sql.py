@@ -11,7 +11,7 @@ import click
 
 from windrow.cli.invocation import Invocation
 from windrow.cli.options import Command, pass_invocation
-from windrow.cli.sql_output import MOST_SHOWN, Format, explained, format_of, shown, write, written_aside
+from windrow.cli.sql_output import MOST_SHOWN, Format, explained, format_of, is_explain, shown, write, written_aside
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,7 +54,7 @@ def sql(
             from windrow.cli.shell import run_shell
 
             run_shell(lake, chosen)
-        elif explain:
+        elif explain or (chosen is Format.TABLE and output is None and is_explain(text)):
             invocation.output.answer(*_explained(lake, text))
         elif output is not None:
             _to_file(invocation, lake, text, chosen, output)

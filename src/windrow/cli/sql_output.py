@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from windrow.lake import Lake
 
-__all__ = ["MOST_SHOWN", "Format", "Shown", "explained", "format_of", "shown", "write", "written_aside"]
+__all__ = ["MOST_SHOWN", "Format", "Shown", "explained", "format_of", "is_explain", "shown", "write", "written_aside"]
 
 MOST_SHOWN = 100
 """Rows that a terminal gets; a pipe gets all."""
@@ -92,6 +92,13 @@ def _values(column: pa.Array) -> list[Any]:
         return list(column.to_pylist())
     except (OverflowError, ValueError):
         return list(column.cast(pa.string()).to_pylist())
+
+
+def is_explain(query: str) -> bool:
+    """Whether a query begins with EXPLAIN, so that its answer is text for people."""
+    from windrow.engines.explaining import explain_request
+
+    return explain_request(query) is not None
 
 
 def explained(lake: Lake, query: str) -> tuple[dict[str, Any], str]:

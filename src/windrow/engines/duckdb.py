@@ -20,7 +20,7 @@ from sqlglot import exp
 from windrow import forking
 from windrow.engines.answer import Answer
 from windrow.engines.constants import Constants, Parameters
-from windrow.engines.explaining import Explaining, Planning
+from windrow.engines.explaining import Explaining, Planning, as_table, explain_request
 from windrow.engines.explanation import Explanation
 from windrow.engines.filesystem import VirtualFileSystem, new_database
 from windrow.engines.frames import as_tables
@@ -122,23 +122,32 @@ class DuckDBEngine:
         query: str,
         tables: Mapping[str, Callable[[], Relation]],
         files: Callable[[str], Relation | None] = lambda _: None,
+        **given: Any,
     ) -> Answer:
         """Answer one query, in which the tables can be named.
 
-        `files` says what the path or address of Parquet files stands for; None leaves them to DuckDB.
+        `files` says what the path or address of Parquet files stands for; None leaves them to DuckDB. `given` are other
+        parts of `Asked`.
         """
-        return self.answer(Asked(query, FixedTables(tables), files))
+        return self.answer(Asked(query, FixedTables(tables), files, **given))
 
     def answer(self, asked: Asked) -> Answer:
-        """Answer a query."""
+        """Answer a query; one that begins with EXPLAIN is explained."""
+        if explain_request(asked.query) is not None:
+            return Answer(as_table(self.explain(asked)))
         return Answer(self._ask(asked, Collecting()))
 
     def stream(self, asked: Asked, into: Callable[[pa.RecordBatchReader], T]) -> T:
         """Answer a query with batches, which `into` gets while they are worked out."""
+        if explain_request(asked.query) is not None:
+            return into(as_table(self.explain(asked)).to_reader())
         return self._ask(asked, Streaming(into))
 
     def explain(self, asked: Asked, *, analyze: bool = False) -> Explanation:
         """Say what a query would read, and why; with `analyze` it is run, and what it read is said too."""
+        request = explain_request(asked.query)
+        if request is not None:
+            asked, analyze = replace(asked, query=request.query), analyze or request.analyze
         return self._ask(asked, Explaining(analyze=analyze))
 
     def plans(self, asked: Asked) -> dict[str, ScanPlan]:

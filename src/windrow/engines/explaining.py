@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import time
+from typing import NamedTuple
+
+import pyarrow as pa
 
 from windrow.engines.explanation import Explanation, FunnelStep, Reads, TableFunnel
 from windrow.engines.taking import Run, Statement
@@ -11,7 +15,31 @@ from windrow.scan.plan import NOTHING, ScanPlan
 from windrow.scan.reading import VirtualReader
 from windrow.scan.spelling import spelled
 
-__all__ = ["Explaining", "Planning"]
+__all__ = ["ExplainRequest", "Explaining", "Planning", "as_table", "explain_request"]
+
+_EXPLAIN = re.compile(
+    r"(?:\s|--[^\n]*\n|/\*.*?\*/)*explain\s+(analyze\s+)?(?=[\s(]*(?:select|with|from|values|pivot|unpivot)\b)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+class ExplainRequest(NamedTuple):
+    """A query that is to be explained."""
+
+    query: str
+    analyze: bool
+
+
+def explain_request(query: str) -> ExplainRequest | None:
+    """Return the query behind EXPLAIN or EXPLAIN ANALYZE; None for other statements."""
+    found = _EXPLAIN.match(query)
+    return None if found is None else ExplainRequest(query[found.end() :], found[1] is not None)
+
+
+def as_table(explanation: Explanation) -> pa.Table:
+    """An explanation as rows, with the columns of DuckDB's own EXPLAIN."""
+    keys, values = ["windrow", "physical_plan"], [explanation.funnel, explanation.plan]
+    return pa.table({"explain_key": keys, "explain_value": values})
 
 
 class Planning:
