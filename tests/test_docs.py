@@ -2,16 +2,90 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
 import pytest
+from tests.doc_blocks import LANGUAGES, World, blocks_of
 
 from windrow.model.invariants import INVARIANTS
 
 ROOT = Path(__file__).parents[1]
 CONTRACT = ROOT / "docs" / "contract.md"
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+
+BLOCKS = [block for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))] for block in blocks_of(page)]
+NEEDS_SPARK = ("docs/compaction.md", "docs/quickstart.md", "docs/scanning.md", "docs/streaming.md")
+MAKES_ITS_TABLE = ("README.md", "docs/quickstart.md")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A working folder, with caches and settings of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for name in [name for name in os.environ if name.startswith("WINDROW_")]:
+        monkeypatch.delenv(name)
+    return tmp_path
+
+
+def run_page(page, folder, spark=None):
+    """Run the blocks of a page one after the other, as a reader would."""
+    world = World.of(folder, spark=spark, with_table=page not in MAKES_ITS_TABLE)
+    if page == "docs/quickstart.md":
+        shown = World.of(mkdir(folder / "shown"))
+        shown.close()
+        (shown.folder / "lake").rename(folder / "windrow-demo")
+    try:
+        for block in BLOCKS:
+            if block.page == page and block.is_code and block.not_run is None:
+                world.run(block)
+    finally:
+        world.close()
+
+
+def mkdir(path):
+    path.mkdir()
+    return path
+
+
+@pytest.mark.parametrize(
+    "page", sorted({block.page for block in BLOCKS if block.is_code} - {"README.md", *NEEDS_SPARK}), ids=str
+)
+def test_the_blocks_of_a_page_run(page, folder):
+    run_page(page, folder)
+
+
+@pytest.mark.parametrize(
+    "block", [block for block in BLOCKS if block.page == "README.md"], ids=lambda block: f"line {block.line}"
+)
+def test_each_block_of_the_readme_runs_by_itself(block, folder):
+    world = World.of(folder, with_table=False)
+    try:
+        world.run(block)
+    finally:
+        world.close()
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+@pytest.mark.parametrize("page", NEEDS_SPARK)
+def test_the_blocks_of_a_page_run_with_spark(page, folder, spark):
+    run_page(page, folder, spark)
+
+
+def test_every_block_has_a_language_and_what_is_not_run_says_why():
+    assert {block.language for block in BLOCKS} <= set(LANGUAGES)
+    assert {block.not_run for block in BLOCKS if block.not_run} <= {
+        "it ends with Ctrl-C",
+        "needs a bucket and PostgreSQL",
+        "needs a network",
+        "needs a stream that does not end",
+        "needs Kafka",
+    }
+    code = [block for block in BLOCKS if block.is_code]
+    assert len([block for block in code if block.not_run]) <= len(code) / 6
 
 
 def test_the_page_of_invariants_is_the_registry():
