@@ -193,6 +193,8 @@ class TableDescription:
     splits: int
     rows: int
     size_bytes: int
+    schema_epoch: int
+    """How often the type of a column was changed."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -333,6 +335,7 @@ def describe(metastore: Metastore, record: TableRecord, version: int) -> TableDe
         splits=sum(row.splits for row in windows),
         rows=sum(row.rows for row in windows),
         size_bytes=sum(row.size_bytes for row in windows),
+        schema_epoch=metastore.history(record.table_id, version).epoch,
     )
 
 

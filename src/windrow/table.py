@@ -22,6 +22,7 @@ from windrow.ingest.attributes import RESIDUAL, AttributeRule
 from windrow.ingest.result import IngestResult
 from windrow.inspection import Inspect, TableDescription, describe
 from windrow.metastore import TableRecord
+from windrow.model.epochs import OldColumns
 from windrow.model.predicate import Predicate, negation_normal_form
 from windrow.model.scope import DEFAULT_SOURCE
 from windrow.model.settings import TableSettings
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from windrow.ingest.register import Register, RegisterPlan, RegisterResult
     from windrow.ingest.sources import Source
     from windrow.ingest.stream import Stream
+    from windrow.retyping import Retype
     from windrow.upkeep.noun import Upkeep
 
 __all__ = ["Table"]
@@ -182,6 +184,14 @@ class Table:
         return run.run(found, on_split)
 
     @property
+    def retype(self) -> Retype:
+        """Changes of the type of a column: `retype.plan()` says what would change, `retype.run()` does it."""
+        from windrow.retyping import Retype
+
+        context, name = self.context, self.name
+        return Retype(context, name, lambda version: Table(context, name, version).relation(), self._read_context())
+
+    @property
     def upkeep(self) -> Upkeep:
         """What keeps the table well: retention, garbage collection, checks."""
         from windrow.upkeep.noun import Upkeep
@@ -285,11 +295,12 @@ class Table:
 
         record, version = self.record, self.version
         columns = self.context.metastore.columns(record.table_id, version)
+        old = self._old_columns(record, version)
         # A column that is no text is something else of the same name.
         others = {column.name for column in columns if not is_text(column.type)}
         names = self.context.metastore.attributes(record.table_id, version)
         attributes = {name: RESIDUAL for name in names if name not in others}
-        context, metastore = self._scan_context(), self.context.metastore
+        context, metastore = self._scan_context(old), self.context.metastore
         pins, kept, heat = self.context.pins, self.context.kept, self.context.heat
 
         registered = RegisteredFiles(self.name, self.context.store_options)
@@ -330,7 +341,24 @@ class Table:
             answer=answer,
             known=known,
             explain=lambda question: plan(question, explain=True),
+            old=old,
         )
+
+    def _old_columns(self, record: TableRecord, version: int) -> OldColumns:
+        """By schema epoch, columns that have another type at a version than they had then."""
+        if not record.schema_epoch:
+            return {}
+        from windrow.model.points import is_text
+
+        metastore = self.context.metastore
+        kept = set(metastore.attributes(record.table_id, version))
+        return {
+            epoch: {
+                name: replace(each, residual=RESIDUAL if name in kept and is_text(each.type) else None)
+                for name, each in columns.items()
+            }
+            for epoch, columns in metastore.history(record.table_id, version).old_columns().items()
+        }
 
     def sql(self, query: str, params: Parameters = None, *, tables: Mapping[str, object] | None = None) -> Answer:
         """Answer a query on DuckDB in which this table is at its version, and others of the lake at their newest.
@@ -387,15 +415,16 @@ class Table:
         if where is not None:
             # Names that rows may keep in a map are no columns.
             predicate = fitted(negation_normal_form(parse_where(where)), self.relation().plain_columns)
-        record = self.record
+        record, version = self.record, self.version
         question = Question(None if columns is None else tuple(columns), predicate)
-        return plan_table(self._scan_context(), self.context.metastore, record, self.version, question, explain=True)
+        context = self._scan_context(self._old_columns(record, version))
+        return plan_table(context, self.context.metastore, record, version, question, explain=True)
 
     def _read_context(self) -> ReadContext:
         context = self.context
         return ReadContext(context.url, context.reading or context.store, context.cache, limits=context.limits)
 
-    def _scan_context(self) -> ScanContext:
+    def _scan_context(self, old: OldColumns | None = None) -> ScanContext:
         store = self.context.reading or self.context.store
         context = self.context
         return ScanContext(
@@ -406,6 +435,7 @@ class Table:
             context.store_options,
             threads=context.limits.workers,
             prune=context.prune,
+            old=old or {},
         )
 
 

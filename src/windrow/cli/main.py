@@ -26,6 +26,7 @@ from windrow.cli.lake import lake
 from windrow.cli.options import Group
 from windrow.cli.pm import pm
 from windrow.cli.register import register, unregister
+from windrow.cli.retype import retype
 from windrow.cli.shell_completion import complete, completion
 from windrow.cli.sql import sql
 from windrow.cli.tables import change, create, describe, list_tables
@@ -50,7 +51,7 @@ def cli() -> None:
     """
 
 
-_TABLES = (create, list_tables, describe, change)
+_TABLES = (create, list_tables, describe, change, retype)
 _DATA = (ingest, register, unregister, compact, tune, inspect, sql, check, expire, gc)
 
 for _command in (*_TABLES, *_DATA, lake, pm, cache, config, compile_kernels, completion, demo):

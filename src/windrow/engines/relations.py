@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 import duckdb
 import pyarrow as pa
 
+from windrow.engines.old_values import new_value
+from windrow.model.epochs import OldColumn, OldColumns
 from windrow.model.predicate import Predicate
 from windrow.scan.aggregates import Asked
 from windrow.scan.naming import Naming, Question
@@ -42,14 +44,22 @@ class Relation:
     """Gives values of a column of text that metadata is certain of, in rows that fulfil a predicate."""
     explain: Callable[[Question], ScanPlan] | None = None
     """As `plan`, and counts too how much there was to begin with."""
+    old: OldColumns = field(default_factory=dict)
+    """By schema epoch: columns that files of that epoch have with another type, and how these are read."""
 
     def narrowed(self, naming: Naming) -> Relation:
         """The same with those columns alone that a query can mean."""
         attributes = {name: place for name, place in self.attributes.items() if naming.means(name)}
-        named = [name for name in self.columns.names if naming.means(name) or name in attributes.values()]
+        maps = {*attributes.values(), *self._old_maps(naming)}
+        named = [name for name in self.columns.names if naming.means(name) or name in maps]
         # Rows without any column could not be counted.
         chosen = named or self.columns.names[:1]
         return replace(self, columns=pa.schema([self.columns.field(name) for name in chosen]), attributes=attributes)
+
+    def _old_maps(self, naming: Naming) -> Iterator[str]:
+        """Columns of maps that values of earlier epochs may be in."""
+        for columns in self.old.values():
+            yield from (each.residual for name, each in columns.items() if each.residual and naming.means(name))
 
     @property
     def plain_columns(self) -> pa.Schema:
@@ -69,21 +79,72 @@ class Relation:
 
 
 def rows_sql(
-    cursor: duckdb.DuckDBPyConnection, relation: Relation, virtual: Sequence[VirtualFile], paths: Sequence[str]
+    cursor: duckdb.DuckDBPyConnection,
+    relation: Relation,
+    virtual: Sequence[VirtualFile],
+    paths: Sequence[Sequence[str]],
 ) -> str:
-    """The query that gives the rows of a relation out of virtual files, which are served under paths."""
+    """The query that gives the rows of a relation out of virtual files, each of which is served under some paths."""
+    epochs: dict[int | None, list[tuple[VirtualFile, Sequence[str]]]] = {}
+    for each, served in zip(virtual, paths, strict=True):
+        epochs.setdefault(each.epoch, []).append((each, served))
+    parts = [
+        source_sql(
+            cursor, relation, [each for each, _ in some], _files([path for _, served in some for path in served])
+        )
+        for some in epochs.values()
+    ]
+    return " UNION ALL ".join(parts) or source_sql(cursor, relation, [], "WHERE false")
+
+
+def _files(paths: Sequence[str]) -> str:
     # Folders of a table are named after tenants and windows, which are no columns.
     options = f"union_by_name = {len(paths) > 1}, hive_partitioning = false"
-    files = f"FROM {_READ_PARQUET}([{', '.join(map(sql_text, paths))}], {options})"
-    return source_sql(cursor, relation, virtual, files if paths else "WHERE false")
+    return f"FROM {_READ_PARQUET}([{', '.join(map(sql_text, paths))}], {options})"
 
 
 def source_sql(
     cursor: duckdb.DuckDBPyConnection, relation: Relation, virtual: Sequence[VirtualFile], source: str
 ) -> str:
-    """The query that gives the rows of a relation out of a source with the columns that virtual files have."""
-    typed = _typed(cursor, relation.columns, found_columns(virtual))
-    return f"SELECT {', '.join(_expressions(relation))} FROM (SELECT {typed} {source})"
+    """The query that gives the rows of a relation out of a source with the columns of virtual files of one epoch."""
+    epoch = virtual[0].epoch if virtual else None
+    found = found_columns(virtual)
+    if epoch is None:
+        typed = _typed(cursor, relation.columns, found)
+        return f"SELECT {', '.join(_expressions(relation, relation.attributes))} FROM (SELECT {typed} {source})"
+    old = {name: each for name, each in relation.old[epoch].items() if name in relation.columns.names}
+    columns = pa.schema(
+        [each.with_type(old[each.name].type) if each.name in old else each for each in relation.columns]
+    )
+    maps = {name: each.residual for name, each in old.items() if each.residual}
+    rows = f"SELECT {_typed(cursor, columns, found)} {source}"
+    for taken in _steps(cursor, relation.columns.names, old, maps):
+        rows = f"SELECT {', '.join(taken)} FROM ({rows})"
+    # What an earlier epoch kept in a map under the name of a changed column was looked up already, if it is the same.
+    attributes = {name: place for name, place in relation.attributes.items() if name not in old}
+    return f"SELECT {', '.join(_expressions(relation, attributes))} FROM ({rows})"
+
+
+def _steps(
+    cursor: duckdb.DuckDBPyConnection, names: Sequence[str], old: Mapping[str, OldColumn], maps: Mapping[str, str]
+) -> Iterator[list[str]]:
+    """Yield what is selected in each step on the way from an earlier epoch to the newest."""
+    looked_up = {name: f"coalesce({sql_name(name)}, {_entry(place, name)})" for name, place in maps.items()}
+    if looked_up:
+        yield _selected(names, looked_up)
+    for place in range(max((len(each.steps) for each in old.values()), default=0)):
+        values = {}
+        for name, each in old.items():
+            if place < len(each.steps):
+                rule, after = each.steps[place]
+                before = each.type if place == 0 else each.steps[place - 1][1]
+                spelled = duckdb_types(cursor, pa.schema([("before", before), ("after", after)]))
+                values[name] = new_value(name, (before, spelled[0]), (after, spelled[1]), rule)
+        yield _selected(names, values)
+
+
+def _selected(names: Sequence[str], values: Mapping[str, str]) -> list[str]:
+    return [f"{values[name]} AS {sql_name(name)}" if name in values else sql_name(name) for name in names]
 
 
 def found_columns(virtual: Sequence[VirtualFile]) -> dict[str, set[pa.DataType]]:
@@ -120,10 +181,10 @@ def _declared(column: pa.Field) -> pa.Field:
     return column.with_type(pa.float32()) if pa.types.is_float16(column.type) else column
 
 
-def _expressions(relation: Relation) -> Iterator[str]:
+def _expressions(relation: Relation, attributes: Mapping[str, str]) -> Iterator[str]:
     """Yield what each column is; one that rows may keep in a map too is looked up in both places."""
     for column in relation.columns.names:
-        place = relation.attributes.get(column)
+        place = attributes.get(column)
         name = sql_name(column)
         yield name if place is None else f"coalesce({name}, {_entry(place, column)}) AS {name}"
     for name in relation.extra_names:

@@ -105,7 +105,7 @@ class Selection:
 
     def sql(self, cursor: duckdb.DuckDBPyConnection, plan: ScanPlan, paths: list[str], *, count: bool = False) -> str:
         """The query over the virtual files of a plan, which are served under paths."""
-        rows = f"({rows_sql(cursor, self.needed, plan.virtual, paths)}) AS {sql_name(self.name)}"
+        rows = f"({rows_sql(cursor, self.needed, plan.virtual, [[path] for path in paths])}) AS {sql_name(self.name)}"
         return self._query(rows, self._condition(cursor), count=count)
 
     def _query(self, rows: str, condition: str | None, *, count: bool = False) -> str:

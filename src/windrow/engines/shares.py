@@ -11,12 +11,14 @@ import pyarrow as pa
 from windrow.engines.arrow import RowStream
 from windrow.engines.relations import Relation
 from windrow.engines.selection import Selection
+from windrow.model.epochs import OldColumns
 from windrow.model.predicate import Predicate
 from windrow.model.split import SidecarLocation
 from windrow.scan.context import ReadContext, ScanContext
+from windrow.scan.epochs import epochs_planned
 from windrow.scan.files import DataFile
 from windrow.scan.naming import Question
-from windrow.scan.plan import ScanPlan, plan_files
+from windrow.scan.plan import ScanPlan
 from windrow.storage import Identity, LocalStore, PatientStore, Store, reach_store
 
 __all__ = ["Share", "Task", "deal_out", "files_of"]
@@ -35,15 +37,16 @@ class _File:
     identity: Identity
     sidecar: SidecarLocation | None
     sidecar_store: str | None
+    epoch: int
 
     @classmethod
     def of(cls, file: DataFile) -> _File:
         other = None if file.sidecar_store is None else file.sidecar_store.url
-        return cls(file.store.url, file.key, file.identity, file.sidecar, other)
+        return cls(file.store.url, file.key, file.identity, file.sidecar, other, file.epoch)
 
     def opened(self, stores: _Stores) -> DataFile:
         other = None if self.sidecar_store is None else stores.get(self.sidecar_store)
-        return DataFile(stores.get(self.store), self.key, self.identity, self.sidecar, other)
+        return DataFile(stores.get(self.store), self.key, self.identity, self.sidecar, other, epoch=self.epoch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,7 @@ class Task:
     lake: str
     store_options: Mapping[str, str] = field(repr=False)
     memory_budget: int = 128 * 2**20
+    old: OldColumns = field(default_factory=dict)
 
     @classmethod
     def of(cls, selection: Selection, lake: str, store_options: Mapping[str, str]) -> Task:
@@ -82,6 +86,7 @@ class Task:
             selection.pruned_by,
             lake,
             dict(store_options),
+            old=relation.old,
         )
 
     def rows(self, share: Share) -> Iterator[pa.RecordBatch]:
@@ -89,18 +94,14 @@ class Task:
         stores = _Stores(self.store_options)
         files = [file.opened(stores) for file in share.files]
         # Spark runs as many tasks as it has cores; those of one file need a piece each.
-        context = ScanContext(self.lake, files[0].store, store_options=self.store_options, threads=share.parts)
+        context = ScanContext(
+            self.lake, files[0].store, store_options=self.store_options, threads=share.parts, old=self.old
+        )
 
         def plan(question: Question) -> ScanPlan:
-            return plan_files(
-                context,
-                files,
-                predicate=question.predicate,
-                columns=question.columns,
-                share=(share.part, share.parts),
-            )
+            return epochs_planned(context, files, question, share=(share.part, share.parts))
 
-        relation = Relation(self.columns, plan, self.attributes)
+        relation = Relation(self.columns, plan, self.attributes, old=self.old)
         selection = Selection(self.name, relation, self.wanted, self.where, self.pruned_by)
         yield from RowStream(selection, ReadContext(self.lake, files[0].store, in_flight=self.memory_budget))
 

@@ -86,6 +86,7 @@ def _reads_natively(selection: Selection, plan: ScanPlan, files: Sequence[DataFi
     size = sum(file.identity.size for file in files)
     return (
         (len(files) <= _FEW_FILES or size >= _LARGE_FILE * len(files))
+        and all(each.epoch is None for each in plan.virtual)
         and all(is_native(column.type, found.get(column.name, set())) for column in columns)
         and len({name.lower() for name in columns.names}) == len(columns.names)
         and all(_path(file) is not None for file in files)

@@ -104,15 +104,18 @@ class Views:
         place = self._places.setdefault(name, len(self._places))
         if gathered is not None:
             slot = self._fill(stack, place, gathered.table)
-            self._define(name, self._text(relation, plan.virtual, [slot.name], is_slot=True))
+            self._define(name, self._text(relation, plan.virtual, [[slot.name]], is_slot=True))
             return replace(bound, readers=[Rows(gathered.counts)])
         served = [self._serve(stack, f"{self._number}-{place}-{n}", each) for n, each in enumerate(plan.virtual)]
-        self._define(name, self._text(relation, plan.virtual, [path for paths, _ in served for path in paths]))
+        self._define(name, self._text(relation, plan.virtual, [paths for paths, _ in served]))
         return replace(bound, readers=[reader for _, reader in served])
 
     def gathered(self, plan: ScanPlan, needed: Predicate | None) -> Gathered | None:
         """The rows of a plan, where it is small; None where DuckDB has to read files."""
         if self._gathering is None or len(plan.virtual) != 1 or self._context.plain is not None:
+            return None
+        if plan.virtual[0].epoch is not None:
+            # Values that are decoded here have the type that they had in their epoch.
             return None
         return self._gathering.gather(plan.virtual[0], needed)
 
@@ -157,14 +160,19 @@ class Views:
         self._made.move_to_end(name)
 
     def _text(
-        self, relation: Relation, virtual: Sequence[VirtualFile], paths: Sequence[str], *, is_slot: bool = False
+        self,
+        relation: Relation,
+        virtual: Sequence[VirtualFile],
+        paths: Sequence[Sequence[str]],
+        *,
+        is_slot: bool = False,
     ) -> str:
-        """What a view selects; the same for the same columns, schemas and paths, or slot."""
-        key = (id(relation), *(id(each.schema) for each in virtual), *paths)
+        """What a view selects; the same for the same columns, schemas, epochs and paths, or slot."""
+        key = (id(relation), *((id(each.schema), each.epoch) for each in virtual), *map(tuple, paths))
         known = self._texts.get(key)
         if known is None:
             text = (
-                source_sql(self._connection, relation, virtual, f"FROM {sql_name(paths[0])}")
+                source_sql(self._connection, relation, virtual, f"FROM {sql_name(paths[0][0])}")
                 if is_slot
                 else rows_sql(self._connection, relation, virtual, paths)
             )

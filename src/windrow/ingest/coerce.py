@@ -11,7 +11,7 @@ from windrow.errors import InvalidInput
 from windrow.model.names import name_problems, same_but_for_case, twins_in
 from windrow.model.ordering import encoded
 from windrow.model.points import is_text
-from windrow.model.widening import holds, plain, widened
+from windrow.model.widening import WAYS_OUT, holds, plain, widened
 
 __all__ = ["coerced", "conflict_of", "joined_types"]
 
@@ -57,11 +57,12 @@ def joined_types(
         before = types.get(each.name, known.get(each.name))
         both = plain(each.type) if before is None else widened(before, each.type)
         if both is None:
-            where = "in the files before it" if each.name in types else "in the table"
-            raise InvalidInput(
-                f"{name}: column {each.name!r} is {each.type}, {where} {before}; bring them in apart, or cast "
-                "one of them"
+            where, hint = (
+                ("in the files before it", "bring them in apart, or cast one of them")
+                if each.name in types
+                else ("in the table", WAYS_OUT)
             )
+            raise InvalidInput(f"{name}: column {each.name!r} is {each.type}, {where} {before}; {hint}")
         joined[each.name] = both
     return joined
 

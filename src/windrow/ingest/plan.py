@@ -13,7 +13,7 @@ from windrow.ingest.shuffle import Gathering
 from windrow.ingest.sources import FilesSource, Source
 from windrow.model.names import check_against_table
 from windrow.model.shown import ShownByField
-from windrow.model.widening import plain, widened
+from windrow.model.widening import WAYS_OUT, plain, widened
 
 __all__ = ["IngestPlan", "plan_of"]
 
@@ -53,8 +53,7 @@ def plan_of(
         both = widened(known[column.name], column.type) if column.name in known else plain(column.type)
         if both is None:
             raise InvalidInput(
-                f"column {column.name!r} is {known[column.name]} in the table and {column.type} in the data; "
-                "cast the data to the table's type or write another column"
+                f"column {column.name!r} is {known[column.name]} in the table and {column.type} in the data; {WAYS_OUT}"
             )
         if column.name in known and both != known[column.name]:
             wider.append(f"{column.name}: {known[column.name]} to {both}")

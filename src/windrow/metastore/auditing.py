@@ -16,7 +16,7 @@ from windrow.errors import Damaged
 from windrow.metastore.catalog import column_of
 from windrow.metastore.listing import Listing
 from windrow.metastore.records import CommitState, check_table_row, commit_of
-from windrow.metastore.schema import checkpoints, columns, commits, metadata, scopes, splits, tables
+from windrow.metastore.schema import checkpoints, columns, commits, metadata, scopes, splits, tables, type_changes
 
 __all__ = ["Auditing"]
 
@@ -149,6 +149,9 @@ def _columns(connection: Connection, table: Row[Any]) -> Iterator[str]:
             yield f"column {row.name!r} came in version {since}"
         if row.field_id < 1 or not 0 <= row.schema_epoch <= table.schema_epoch:
             yield f"column {row.name!r} has the field id {row.field_id} of epoch {row.schema_epoch}"
+    begun = select(type_changes.c.schema_epoch).where(type_changes.c.table_key == table.table_key)
+    if sorted(connection.execute(begun).scalars()) != list(range(1, table.schema_epoch + 1)):
+        yield f"the table is at schema epoch {table.schema_epoch}, and its changes of types are others"
     holds = select(splits.c.split_id).where(splits.c.table_key == table.table_key).limit(1)
     if not published and connection.execute(holds).first() is not None:
         yield "the table has splits and no columns"

@@ -18,14 +18,14 @@ from windrow.errors import AlreadyExists, InvalidInput, NotFound
 from windrow.metastore.database import Database
 from windrow.metastore.guards import check_id
 from windrow.metastore.records import MOST_ATTRIBUTES, CommitState, TableColumn, TableRecord, table_checksum, table_of
-from windrow.metastore.schema import attributes, columns, commits, tables
+from windrow.metastore.schema import attributes, columns, commits, tables, type_changes
 from windrow.metastore.stored import stored
 from windrow.model.ids import check_name
 from windrow.model.names import check_against_table, twins_in
 from windrow.model.settings import TableSettings
-from windrow.model.widening import plain, widened
+from windrow.model.widening import WAYS_OUT, plain, widened
 
-__all__ = ["Catalog", "column_of"]
+__all__ = ["Catalog", "column_of", "columns_at", "epoch_at", "stored_type"]
 
 # Statements that everything begins with are put together once: to do that takes longer than to run them.
 _ALL = select(tables).where(tables.c.lake_key == bindparam("lake")).order_by(tables.c.name)
@@ -123,7 +123,9 @@ class Catalog:
             new = [column for column in wanted.values() if column.name not in known]
             if new:
                 place = {"table_key": key, "schema_epoch": epoch}
-                rows = [{**place, "name": each.name, "field_id": each.field_id, **_stored(each.type)} for each in new]
+                rows = [
+                    {**place, "name": each.name, "field_id": each.field_id, **stored_type(each.type)} for each in new
+                ]
                 connection.execute(insert(columns), rows)
             for column in wanted.values():
                 if column.name in known and column != known[column.name]:
@@ -140,10 +142,9 @@ class Catalog:
         """Return the columns that published splits hold at a version (the newest by default), by field id."""
         with self.database.reading() as connection:
             key = self.table_key(connection, table_id)
-            epoch = _row(connection, tables.c.table_key == key).schema_epoch
-            rows = connection.execute(_COLUMNS, {"key": key, "epoch": epoch}).all()
+            epoch = epoch_at(connection, _row(connection, tables.c.table_key == key), version)
             newest = math.inf if version is None else version
-            shown = [row for row in rows if row.since_version is not None and row.since_version <= newest]
+            shown = [row for row in columns_at(connection, key, epoch) if row.since_version <= newest]
             return tuple(column_of(row) for row in shown)
 
     def publish_columns(self, connection: Connection, table: Row[Any], names: Collection[str], version: int) -> None:
@@ -231,8 +232,22 @@ def _joined(schema: pa.Schema, known: Mapping[str, TableColumn], free: Collectio
         else:
             joined[field.name] = TableColumn(field.name, both, next(following) if old is None else old.field_id)
     if problems:
-        raise InvalidInput(f"{'; '.join(problems)}; cast the data to the table's type or write another column")
+        raise InvalidInput(f"{'; '.join(problems)}; {WAYS_OUT}")
     return joined
+
+
+def epoch_at(connection: Connection, table: Row[Any], version: int | None) -> int:
+    """Return the schema epoch of a table at a version, None being the newest."""
+    if version is None or not table.schema_epoch:
+        return int(table.schema_epoch)
+    begun = (type_changes.c.table_key == table.table_key, type_changes.c.since_version <= version)
+    return connection.execute(select(func.max(type_changes.c.schema_epoch)).where(*begun)).scalar() or 0
+
+
+def columns_at(connection: Connection, key: int, epoch: int) -> list[Row[Any]]:
+    """Return the rows of columns that splits of an epoch hold, by field id."""
+    rows = connection.execute(_COLUMNS, {"key": key, "epoch": epoch}).all()
+    return [row for row in rows if row.since_version is not None]
 
 
 def _forget(connection: Connection, key: int, epoch: int, name: str) -> None:
@@ -242,7 +257,7 @@ def _forget(connection: Connection, key: int, epoch: int, name: str) -> None:
 
 def _widen(connection: Connection, key: int, epoch: int, column: TableColumn) -> None:
     place = (columns.c.table_key == key, columns.c.schema_epoch == epoch, columns.c.name == column.name)
-    connection.execute(update(columns).where(*place).values(_stored(column.type)))
+    connection.execute(update(columns).where(*place).values(stored_type(column.type)))
 
 
 def column_of(row: Row[Any]) -> TableColumn:
@@ -250,7 +265,8 @@ def column_of(row: Row[Any]) -> TableColumn:
     return TableColumn(row.name, stored("windrow_columns", row.name, "arrow", _type_from_text, row.arrow), row.field_id)
 
 
-def _stored(data_type: pa.DataType) -> dict[str, str]:
+def stored_type(data_type: pa.DataType) -> dict[str, str]:
+    """Return a type as rows of `schema.columns` hold it."""
     return {"type": str(data_type), "arrow": _type_to_text(data_type)}
 
 

@@ -26,7 +26,7 @@ from windrow.metastore.scopes import ScopeKeys
 from windrow.model.scope import CompactionScope
 from windrow.model.split import SplitMetadata
 
-__all__ = ["PUBLISH_STEPS", "Commits"]
+__all__ = ["PUBLISH_STEPS", "Commits", "check_lease", "not_committed", "published_of", "record_published"]
 
 PUBLISH_STEPS = ("begun", "checked", "replaced", "added", "versioned", "committing", "committed")
 """The named points of a publish, in order; `at_step` is called at each with its name."""
@@ -88,7 +88,7 @@ class Commits(Catalog):
         with self.database.writing() as connection:
             row = _required(_commit_row(connection, commit_id), commit_id)
             now = self.database.now(connection)
-            _check_lease(row, attempt, now)
+            check_lease(row, attempt, now)
             connection.execute(_update(commit_id).values(lease_expires_at=now + guards.microseconds("lease", lease)))
             return self._record(connection, commit_id)
 
@@ -164,7 +164,7 @@ class Commits(Catalog):
             with self.database.writing() as connection:
                 row = self._locked(connection, commit_id)
                 if row.state == CommitState.PUBLISHED:
-                    return _published(row)
+                    return published_of(row)
                 surely_open = True
                 result = self._apply(connection, row, attempt, add, replace, checkpoint, columns, summary or {})
                 self.publish_attributes(connection, row.table_key, attributes, result.version)
@@ -172,7 +172,7 @@ class Commits(Catalog):
                 surely_open = False
         except MetastoreError as error:
             if surely_open:
-                raise _not_committed(error) from error
+                raise not_committed(error) from error
             return self._read_back(commit_id, error)
         self._at_step("committed")
         return result
@@ -190,12 +190,13 @@ class Commits(Catalog):
     ) -> Published:
         self._at_step("begun")
         now = self.database.now(connection)
-        _check_lease(row, attempt, now)
+        check_lease(row, attempt, now)
         key = row.table_key
         table = connection.execute(select(tables).where(tables.c.table_key == key)).one()
         guards.check_added(row.commit_id, add)
         guards.check_replaced(add, replace)
         guards.check_table(add, table.table_id)
+        guards.check_epoch(CommitKind(row.kind), add, table.name, table.schema_epoch)
         _move_checkpoint(connection, key, row.commit_id, checkpoint)
         self._at_step("checked")
         version = table.version + 1
@@ -209,7 +210,7 @@ class Commits(Catalog):
         rows_added, rows_removed = (sum(split.row_count for split in group) for group in (add, removed))
         result = Published(row.commit_id, version, len(add), len(removed), rows_added, rows_removed)
         connection.execute(update(tables).where(tables.c.table_key == key).values(version=version))
-        _record_published(connection, result, now, {**commit_of(row, table.table_id).summary, **summary})
+        record_published(connection, result, now, {**commit_of(row, table.table_id).summary, **summary})
         self._at_step("versioned")
         return result
 
@@ -261,8 +262,8 @@ class Commits(Catalog):
             except MetastoreError:
                 continue
             if record.state == CommitState.PUBLISHED:
-                return _published(record)
-            raise _not_committed(error) from error
+                return published_of(record)
+            raise not_committed(error) from error
         raise CommitUnknown(
             f"the metastore was lost while it published commit {commit_id}, and did not come back; whether it is "
             "published is unknown. Read it back when the metastore answers again, and delete nothing until then "
@@ -317,7 +318,8 @@ def _check_attempt(row: Row[Any], attempt: int) -> None:
         )
 
 
-def _check_lease(row: Row[Any], attempt: int, now: int) -> None:
+def check_lease(row: Row[Any], attempt: int, now: int) -> None:
+    """Refuse to go on with a commit that is not open for this attempt."""
     if row.state != CommitState.OPEN:
         raise LeaseExpired(f"commit {row.commit_id} is {row.state}; start a new one")
     _check_attempt(row, attempt)
@@ -353,7 +355,8 @@ def _position(connection: Connection, key: int, source_id: str) -> str | None:
     return connection.execute(query).scalar_one_or_none()
 
 
-def _record_published(connection: Connection, result: Published, now: int, summary: Mapping[str, Any]) -> None:
+def record_published(connection: Connection, result: Published, now: int, summary: Mapping[str, Any]) -> None:
+    """Mark a commit as published."""
     connection.execute(
         _update(result.commit_id).values(
             state=CommitState.PUBLISHED,
@@ -375,11 +378,13 @@ def _summary_text(summary: Mapping[str, Any]) -> str:
         raise InvalidInput(f"summary: JSON cannot hold it ({error}); use text, numbers, lists and mappings") from error
 
 
-def _not_committed(error: MetastoreError) -> MetastoreError:
+def not_committed(error: MetastoreError) -> MetastoreError:
+    """Return the error as one after which surely nothing has changed."""
     return MetastoreError(str(error), retryable=error.retryable, outcome=Outcome.NOT_COMMITTED)
 
 
-def _published(row: Row[Any] | CommitRecord) -> Published:
+def published_of(row: Row[Any] | CommitRecord) -> Published:
+    """Return the result of a commit that is published."""
     if row.version is None:
         raise InvalidInput(f"commit {row.commit_id} has no version")
     return Published(row.commit_id, row.version, row.added, row.removed, row.rows_added, row.rows_removed)

@@ -7,14 +7,14 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from windrow.errors import InvalidInput, InvariantViolation
+from windrow.errors import Conflict, InvalidInput, InvariantViolation
 from windrow.metastore.records import CommitKind, WindowKind
 from windrow.model.invariants import require
 from windrow.model.scope import CompactionScope
 from windrow.model.sort_schema import SortSchema
 from windrow.model.split import SplitMetadata
 
-__all__ = ["check_added", "check_conserved", "check_id", "check_replaced", "check_table", "microseconds"]
+__all__ = ["check_added", "check_conserved", "check_epoch", "check_id", "check_replaced", "check_table", "microseconds"]
 
 _LONGEST_ID = 64
 _LONGEST_SPLIT_ID = 128
@@ -69,6 +69,19 @@ def check_table(add: Sequence[SplitMetadata], table_id: str) -> None:
         if split.scope.index_uid != table_id:
             raise InvariantViolation(
                 "CS-1", f"split {split.split_id} was written for table {split.scope.index_uid}, not for {table_id}"
+            )
+
+
+def check_epoch(kind: CommitKind, add: Sequence[SplitMetadata], table: str, epoch: int) -> None:
+    """New rows have the types of the newest schema epoch; a merge stays in the epoch of its inputs."""
+    if kind is CommitKind.COMPACT:
+        return
+    for split in add:
+        if split.scope.doc_mapping_uid != epoch:
+            raise Conflict(
+                f"table {table!r}: split {split.split_id} was written for schema epoch "
+                f"{split.scope.doc_mapping_uid}, and the table is at epoch {epoch}: the type of a column was changed "
+                "meanwhile. Nothing was published; bring the rows in again"
             )
 
 

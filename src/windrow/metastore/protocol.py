@@ -26,6 +26,7 @@ from windrow.metastore.records import (
     TableRecord,
     WindowSummary,
 )
+from windrow.model.epochs import OldValues, SchemaHistory
 from windrow.model.scope import CompactionScope
 from windrow.model.settings import TableSettings
 from windrow.model.split import SidecarLocation, SplitMetadata
@@ -57,6 +58,26 @@ class Metastore(Protocol):
 
     def columns(self, table_id: str, version: int | None = None) -> tuple[TableColumn, ...]:
         """Return the columns that published splits hold at a version (the newest by default), by field id."""
+
+    def history(self, table_id: str, version: int | None = None) -> SchemaHistory:
+        """Return the schema epochs of a table up to a version (the newest by default)."""
+
+    def visible_epochs(self, table_id: str, version: int) -> frozenset[int]:
+        """Return the schema epochs of the splits that are visible at a version."""
+
+    def change_type(
+        self,
+        commit_id: str,
+        *,
+        attempt: int = 1,
+        column: str,
+        kind: pa.DataType,
+        rule: OldValues,
+        epoch: int,
+        version: int | None = None,
+        summary: Mapping[str, Any] | None = None,
+    ) -> Published:
+        """Give a column another type: `epoch`, the next, begins, unless `version` is not the newest any more."""
 
     def attributes(self, table_id: str, version: int | None = None) -> tuple[str, ...]:
         """Return the attributes that rows keep in the residual column at a version (the newest by default), by name."""

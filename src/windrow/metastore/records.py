@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from windrow.metastore.stored import UNREADABLE, damaged, stored
+from windrow.model.epochs import SchemaHistory
 from windrow.model.predicate import Predicate
 from windrow.model.scope import CompactionScope
 from windrow.model.settings import TableSettings
@@ -58,6 +59,7 @@ class CommitKind(StrEnum):
     COMPACT = "compact"
     EXPIRE = "expire"
     UNREGISTER = "unregister"
+    RETYPE = "retype"
 
 
 class CommitState(StrEnum):
@@ -277,6 +279,7 @@ class LostTable:
     """What is visible, each with the version that added it."""
     checkpoints: Mapping[str, tuple[str, str]]
     """By source: how far it was read, and the commit that said so."""
+    history: SchemaHistory = field(default_factory=SchemaHistory)
 
 
 @dataclass(frozen=True, slots=True)

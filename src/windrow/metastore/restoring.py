@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,15 +9,16 @@ import pyarrow as pa
 from sqlalchemy import insert, select, update
 
 from windrow.errors import AlreadyExists
-from windrow.metastore.commits import Commits
+from windrow.metastore.catalog import stored_type
+from windrow.metastore.epochs import Epochs
 from windrow.metastore.records import CommitState, LostTable, TableRecord, split_row, table_checksum, table_of
-from windrow.metastore.schema import attributes, checkpoints, columns, commits, splits, tables
+from windrow.metastore.schema import attributes, checkpoints, columns, commits, splits, tables, type_changes
 from windrow.model.split import SidecarLocation
 
 __all__ = ["Restoring"]
 
 
-class Restoring(Commits):
+class Restoring(Epochs):
     """The part of a metastore that repair works with."""
 
     def restore_table(self, lost: LostTable) -> TableRecord:
@@ -40,7 +40,7 @@ class Restoring(Commits):
             row = connection.execute(select(tables).where(tables.c.table_id == record.table_id)).one()
             key = row.table_key
             rows = _rows_of(lost, key)
-            for table in (commits, columns, attributes, checkpoints):
+            for table in (commits, columns, type_changes, attributes, checkpoints):
                 if rows[table.name]:
                     connection.execute(insert(table), rows[table.name])
             keys = self._scope_keys.of(connection, key, {split.scope for split, _ in lost.splits})
@@ -101,14 +101,25 @@ def _rows_of(lost: LostTable, key: int) -> dict[str, list[dict[str, Any]]]:
         columns.name: [
             {
                 "table_key": key,
-                "schema_epoch": record.schema_epoch,
+                "schema_epoch": epoch,
                 "name": each.name,
                 "field_id": each.field_id,
-                "type": str(each.type),
-                "arrow": _text(each.type),
                 "since_version": min(1, record.version),
+                **stored_type(kinds[each.name]),
             }
+            for epoch, kinds in (lost.history.types or {record.schema_epoch: _types(lost)}).items()
             for each in lost.columns
+            if each.name in kinds
+        ],
+        type_changes.name: [
+            {
+                "table_key": key,
+                "schema_epoch": each.epoch,
+                "name": each.column,
+                "rule": each.rule,
+                "since_version": each.since_version,
+            }
+            for each in lost.history.changes
         ],
         attributes.name: [{"table_key": key, "name": name, "since_version": 0} for name in lost.attributes],
         checkpoints.name: [
@@ -118,5 +129,5 @@ def _rows_of(lost: LostTable, key: int) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def _text(data_type: pa.DataType) -> str:
-    return base64.b64encode(pa.schema([pa.field("", data_type)]).serialize().to_pybytes()).decode("ascii")
+def _types(lost: LostTable) -> dict[str, pa.DataType]:
+    return {each.name: each.type for each in lost.columns}

@@ -35,6 +35,7 @@ __all__ = [
     "scopes",
     "splits",
     "tables",
+    "type_changes",
 ]
 
 metadata = MetaData()
@@ -97,6 +98,17 @@ columns = Table(
     Unique("table_key", "schema_epoch", "field_id"),
 )
 """Columns and their Parquet field ids; `since_version` is empty until a published split holds the column."""
+
+type_changes = Table(
+    "windrow_type_changes",
+    metadata,
+    Column("table_key", ForeignKey("windrow_tables.table_key"), primary_key=True, autoincrement=False),
+    Column("schema_epoch", BigInteger, primary_key=True, autoincrement=False),
+    Column("name", Text, nullable=False),
+    Column("rule", String(16), nullable=False),
+    Column("since_version", BigInteger, nullable=False),
+)
+"""Columns that got another type: the epoch and the version that began with it, and how older values are read."""
 
 attributes = Table(
     "windrow_attributes",

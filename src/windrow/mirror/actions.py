@@ -10,7 +10,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
@@ -20,6 +20,7 @@ from pyarrow import types
 
 from windrow.metastore import CommitKind, TableColumn, TableRecord
 from windrow.mirror.schema import delta_type, partitions_of, schema_of
+from windrow.model.epochs import OldValues, SchemaHistory, TypeChange
 from windrow.model.sort_schema import SortSchema
 from windrow.model.split import SplitMetadata
 from windrow.model.zones import ValueKind
@@ -35,6 +36,7 @@ __all__ = [
     "commit_info",
     "entry_of",
     "folders_of",
+    "history_of",
     "is_intact",
     "metadata",
     "path_of",
@@ -47,6 +49,8 @@ __all__ = [
 
 PREFIX = "windrow."
 _FEATURES = ["timestampNtz"]
+_OF_EPOCHS = "windrowSchemaEpochs"
+"""A feature that no other reader has: they refuse the table instead of reading old values as what they are not."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Action = dict[str, Any]
@@ -69,6 +73,9 @@ class Described:
     table: TableRecord
     columns: Sequence[TableColumn]
     attributes: Sequence[str]
+    history: SchemaHistory = field(default_factory=SchemaHistory)
+    is_mixed: bool = False
+    """Whether splits of earlier schema epochs are visible, which only Windrow can read."""
 
     @property
     def configuration(self) -> dict[str, str]:
@@ -83,6 +90,8 @@ class Described:
             "columns": json.dumps(columns, ensure_ascii=False),
             "attributes": json.dumps(list(self.attributes), ensure_ascii=False),
         }
+        if self.history.epoch:
+            values["epochs"] = _history_text(self.history)
         return {PREFIX + name: value for name, value in values.items()}
 
     @property
@@ -96,9 +105,10 @@ def app_id(table: TableRecord) -> str:
     return f"{PREFIX}{table.table_id}"
 
 
-def protocol() -> Action:
+def protocol(described: Described) -> Action:
     """Return what readers must know; writers other than Windrow have no business in a mirror."""
-    features = {"readerFeatures": _FEATURES, "writerFeatures": [*_FEATURES, "appendOnly", "invariants"]}
+    both = [*_FEATURES, _OF_EPOCHS] if described.is_mixed else _FEATURES
+    features = {"readerFeatures": both, "writerFeatures": [*both, "appendOnly", "invariants"]}
     return {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}}
 
 
@@ -126,6 +136,8 @@ def commit_info(described: Described, origin: Origin, checkpoints: Mapping[str, 
         "description": described.digest,
         "partitions": partitions_of(described.columns),
     }
+    if described.is_mixed:
+        ours["mixed"] = True
     return {
         "commitInfo": {
             "timestamp": origin.published_at // 1000,
@@ -235,6 +247,33 @@ def _uuid(text: str) -> str:
 
 def _type_text(kind: pa.DataType) -> str:
     return base64.b64encode(pa.schema([pa.field("", kind)]).serialize().to_pybytes()).decode("ascii")
+
+
+def _history_text(history: SchemaHistory) -> str:
+    """The epochs before the newest: types of columns, and what ended each."""
+    types = {
+        epoch: {name: _type_text(kind) for name, kind in kinds.items()}
+        for epoch, kinds in history.types.items()
+        if epoch < history.epoch
+    }
+    changes = [[each.epoch, each.since_version, each.column, each.rule] for each in history.changes]
+    return json.dumps({"types": types, "changes": changes}, ensure_ascii=False)
+
+
+def history_of(text: str | None, epoch: int, columns: Sequence[TableColumn]) -> SchemaHistory:
+    """Read the epochs that a description carries; `columns` are those of the newest."""
+    if text is None or not epoch:
+        return SchemaHistory()
+    stated = json.loads(text)
+    types = {
+        int(each): {name: type_of(kind) for name, kind in kinds.items()} for each, kinds in stated["types"].items()
+    }
+    types[epoch] = {each.name: each.type for each in columns}
+    changes = tuple(
+        TypeChange(int(begun), int(since), str(column), OldValues(rule))
+        for begun, since, column, rule in stated["changes"]
+    )
+    return SchemaHistory(epoch, types, changes)
 
 
 def type_of(text: str) -> pa.DataType:

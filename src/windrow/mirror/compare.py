@@ -20,7 +20,7 @@ from windrow.model.widening import widened
 
 __all__ = ["Difference", "add_difference", "compare_adds", "described_differences", "differences"]
 
-_SETTLED = ("table_id", "name", "created_at", "schema_epoch", "attributes")
+_SETTLED = ("table_id", "name", "created_at", "schema_epoch", "attributes", "epochs")
 _ANY = Origin(0, "", CommitKind.INGEST, 0)
 
 
@@ -94,7 +94,7 @@ def _is_same_statistics(text: str | None, split: SplitMetadata, described: Descr
 
 def described_differences(state: State, described: Described) -> Iterator[Difference]:
     """Yield what differs between protocol and metadata of a log and a version of the table."""
-    if state.protocol != actions.protocol()["protocol"]:
+    if state.protocol != actions.protocol(described)["protocol"]:
         yield Difference("has another protocol", is_sealed=False)
     if state.metadata is None:
         yield Difference("does not describe the table", is_sealed=False)
@@ -111,7 +111,7 @@ def described_differences(state: State, described: Described) -> Iterator[Differ
 def _configuration_problem(metadata: Mapping[str, Any], described: Described) -> str | None:
     stated, expected = metadata.get("configuration") or {}, described.configuration
     for name in (f"{actions.PREFIX}{each}" for each in _SETTLED):
-        if stated.get(name) != expected[name]:
+        if stated.get(name) != expected.get(name):
             return f"another {name}"
     try:
         # Settings may have changed since.

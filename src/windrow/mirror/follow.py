@@ -38,6 +38,8 @@ class _Head:
     """The version of the table; None when the entry is somebody else's, or there is no log."""
     description: str | None = None
     partitions: Sequence[str] = ()
+    is_mixed: bool = False
+    """Whether other readers are kept away, since splits of earlier schema epochs are visible."""
     torn: bool = False
     """Whether an entry follows that was cut off."""
 
@@ -64,7 +66,8 @@ class Mirror:
                 head = self._head(log)
                 continue
             head = self._heads[log.table] = next_head
-            if head.number % CHECKPOINT_EVERY == 0 and head.number:
+            # The library that makes checkpoints is one of the other readers.
+            if head.number % CHECKPOINT_EVERY == 0 and head.number and not head.is_mixed:
                 self._checkpoint(table, head.number)
         return head.version
 
@@ -144,9 +147,9 @@ class Mirror:
     ) -> tuple[_Head, list[Action]]:
         """Return an entry that shows a version after what the log shows before it, and what it shows then."""
         described = self.described(table, version)
-        shown = _Head(number, version, described.digest, partitions_of(described.columns))
+        shown = _Head(number, version, described.digest, partitions_of(described.columns), described.is_mixed)
         is_next = head.version == version - 1 and version > table.oldest_version
-        if is_next and shown.partitions == head.partitions:
+        if is_next and (shown.partitions, shown.is_mixed) == (head.partitions, head.is_mixed):
             return shown, self._step(described, version, described_before=head.description)
         return shown, self._whole(described, version, live())
 
@@ -167,7 +170,7 @@ class Mirror:
         stale = live - {actions.path_of(table.name, split.key) for split in visible}
         removed = [actions.remove(path, origin) for path in sorted(stale)]
         added = [actions.add(split, described, origin) for split in visible]
-        new = [actions.protocol(), actions.metadata(described)]
+        new = [actions.protocol(described), actions.metadata(described)]
         return [*self._said(described, origin), *new, *removed, *added]
 
     def _said(self, described: Described, origin: Origin) -> list[Action]:
@@ -184,7 +187,13 @@ class Mirror:
     def described(self, table: TableRecord, version: int) -> Described:
         """Return a version of a table as an entry of that version describes it."""
         known = self.metastore.columns(table.table_id, max(version, 1))
-        return Described(table, known, self.metastore.attributes(table.table_id, version))
+        attributes = self.metastore.attributes(table.table_id, version)
+        if not table.schema_epoch:
+            return Described(table, known, attributes)
+        history = self.metastore.history(table.table_id, version)
+        seen = self.metastore.visible_epochs(table.table_id, version) if history.epoch else frozenset()
+        is_mixed = any(epoch < history.epoch for epoch in seen)
+        return Described(replace(table, schema_epoch=history.epoch), known, attributes, history, is_mixed)
 
     def _checkpoint(self, table: TableRecord, number: int) -> None:
         """Let readers begin from one file. A log without it is as true, only slower to read."""
@@ -211,7 +220,13 @@ def _head_at(log: Log, number: int) -> _Head | None:
 
 def _head_of(entry: Entry) -> _Head:
     origin = entry.origin or {}
-    return _Head(entry.number, origin.get("version"), origin.get("description"), origin.get("partitions", ()))
+    return _Head(
+        entry.number,
+        origin.get("version"),
+        origin.get("description"),
+        origin.get("partitions", ()),
+        bool(origin.get("mixed")),
+    )
 
 
 def _place(store: Store, table: str) -> str | None:

@@ -6,8 +6,11 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from windrow.metastore import Checkpoint, Published, SqlMetastore
 from windrow.mirror.follow import Mirror
+from windrow.model.epochs import OldValues
 from windrow.model.split import SplitMetadata
 from windrow.storage import Store
 
@@ -44,6 +47,32 @@ class MirroredMetastore(SqlMetastore):
             checkpoint=checkpoint,
             columns=columns,
             attributes=attributes,
+            summary=summary,
+        )
+        self._follow(commit_id)
+        return published
+
+    def change_type(
+        self,
+        commit_id: str,
+        *,
+        attempt: int = 1,
+        column: str,
+        kind: pa.DataType,
+        rule: OldValues,
+        epoch: int,
+        version: int | None = None,
+        summary: Mapping[str, Any] | None = None,
+    ) -> Published:
+        """Give a column another type, as one new version; then let the mirror follow."""
+        published = super().change_type(
+            commit_id,
+            attempt=attempt,
+            column=column,
+            kind=kind,
+            rule=rule,
+            epoch=epoch,
+            version=version,
             summary=summary,
         )
         self._follow(commit_id)

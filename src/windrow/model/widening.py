@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-__all__ = ["holds", "plain", "stored", "widened"]
+__all__ = ["WAYS_OUT", "holds", "plain", "stored", "widened"]
 
 _SIGNED = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 _UNITS = ("s", "ms", "us", "ns")
+
+WAYS_OUT = (
+    "cast the data to the table's type, write another column, or give the column another type with table.retype "
+    "(windrow retype), which says how the values that exist are read then"
+)
+"""What to do about data whose type cannot join that of a column."""
 
 
 def plain(kind: pa.DataType) -> pa.DataType:

@@ -8,7 +8,7 @@ tell (NaN, which of the two zeros) must not matter.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from windrow.metastore import Metastore, TableRecord
-from windrow.model.predicate import Predicate
+from windrow.model.predicate import Predicate, columns_of
 from windrow.model.split import SplitMetadata
 from windrow.scan.aggregates import Aggregate, Asked, Kind
 from windrow.scan.context import ScanContext
@@ -62,23 +62,33 @@ def table_answer(
 ) -> list[pa.Scalar] | None:
     """Return the value of each aggregate over the rows that fulfil the predicate; None where the rows must be read.
 
-    `types` are those of the table's columns. `see` is shown the splits that matter, and may refuse some.
+    `types` are those of the table's columns. `see` is shown the splits that matter, and may refuse some. Of columns
+    that had another type in earlier schema epochs only rows can tell.
     """
     predicate, aggregates = asked.predicate, asked.aggregates
     if not context.prune:
         return None
+    named = {each.column for each in aggregates} | (frozenset() if predicate is None else columns_of(predicate))
+    if any(not named.isdisjoint(changed) for changed in context.old.values()):
+        return None
     within = time_range(predicate, table.settings.timestamp, table.settings.timestamp_unit)
     found = (kept or KeptVersions(0)).splits(context, metastore, table, version, within)
-    with found.lock:
-        places = found.within(within)
-        if predicate is not None:
-            places = found.zones.prune(predicate, places)
-        splits = [found.splits[place] for place in places.tolist()]
+    with ExitStack() as locks:
+        places = []
+        for each in found:
+            locks.enter_context(each.lock)
+            near = each.within(within)
+            places.append(near if predicate is None else each.zones.prune(predicate, near))
+        splits = [each.splits[place] for each, near in zip(found, places, strict=True) for place in near.tolist()]
         see(splits)
         if predicate is None and all(each.kind is Kind.ROWS for each in aggregates):
             return [pa.scalar(sum(split.row_count for split in splits), pa.int64())] * len(aggregates)
         try:
-            chosen = list(_chosen(context, found, places, predicate))
+            chosen = [
+                unit
+                for each, near in zip(found, places, strict=True)
+                for unit in _chosen(context, each, near, predicate)
+            ]
             return [_value(each, chosen, types) for each in aggregates]
         except _Unknown:
             return None
@@ -96,21 +106,33 @@ def table_labels(
 ) -> list[str]:
     """Return values of a column of text that surely occur in rows that fulfil a predicate; there may be others.
 
-    `see` is shown the splits that matter, and may refuse some.
+    `see` is shown the splits that matter, and may refuse some. Splits of earlier schema epochs tell nothing of columns
+    that had another type then.
     """
     if not context.prune:
         return []
     within = time_range(predicate, table.settings.timestamp, table.settings.timestamp_unit)
     found = (kept or KeptVersions(0)).splits(context, metastore, table, version, within)
+    named = {column} | (frozenset() if predicate is None else columns_of(predicate))
     labels: set[str] = set()
-    with found.lock:
-        places = found.within(within)
-        see([found.splits[place] for place in places.tolist()])
-        for chosen in _chosen(context, found, places, predicate, partly=True):
-            for kind in (Kind.MINIMUM, Kind.MAXIMUM):
-                with suppress(_Unknown):
-                    labels.update(_bounds(chosen, Aggregate(kind, column), pa.large_string()).to_pylist())
+    for each in found:
+        with each.lock:
+            places = each.within(within)
+            see([each.splits[place] for place in places.tolist()])
+            if named.isdisjoint(context.old.get(each.epoch, ())):
+                labels |= _labels(context, each, places, column, predicate)
     return sorted(labels)
+
+
+def _labels(
+    context: ScanContext, found: KeptSplits, places: NDArray[np.int64], column: str, predicate: Predicate | None
+) -> set[str]:
+    labels: set[str] = set()
+    for chosen in _chosen(context, found, places, predicate, partly=True):
+        for kind in (Kind.MINIMUM, Kind.MAXIMUM):
+            with suppress(_Unknown):
+                labels.update(_bounds(chosen, Aggregate(kind, column), pa.large_string()).to_pylist())
+    return labels
 
 
 def _chosen(

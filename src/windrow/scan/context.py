@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from windrow.cache import Cache, MemoryCache
 from windrow.errors import InvalidInput
+from windrow.model.epochs import OldColumns
 from windrow.model.limits import NO_LIMITS, Limits
 from windrow.scan.cells import Cells
 from windrow.storage import Store, open_store
@@ -41,6 +42,8 @@ class ScanContext:
     """How many threads the reader has: plans give each of them something to do."""
     prune: bool = True
     """Whether plans leave out what cannot match; off, they read every row, which proves that nothing was lost."""
+    old: OldColumns = field(default_factory=dict)
+    """By schema epoch of a table: the columns that had another type then, of which only rows can tell."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,8 @@ class DataFile:
     """Where the sidecar is, if not beside the file."""
     describes_beside: bool = False
     """Whether a sidecar that has to be made is put beside the file, for others to find."""
+    epoch: int = 0
+    """The schema epoch that it was written in; 0 where there are none."""
 
     @property
     def uri(self) -> str:
@@ -73,14 +75,16 @@ class DataFile:
 
 def split_file(context: ScanContext, split: SplitMetadata, stores: dict[str, Store]) -> DataFile:
     """The file of a split; `stores` keeps those that hold registered files, which are outside of the lake."""
+    epoch = split.scope.doc_mapping_uid
     if not is_foreign(split.key):
-        return DataFile(context.store, split.key, Identity(split.size_bytes), split.sidecar)
+        return DataFile(context.store, split.key, Identity(split.size_bytes), split.sidecar, epoch=epoch)
     folder, _, name = split.key.rpartition("/")
     if folder not in stores:
         store, _ = reach_foreign(split.key, context.store_options)
         stores[folder] = store if isinstance(store, LocalStore) else PatientStore(store)
     name = name if local_path(split.key) is None else str(local_path(split.key)).rpartition("/")[2]
-    return DataFile(stores[folder], name, Identity(split.size_bytes, split.etag), split.sidecar, context.store)
+    identity = Identity(split.size_bytes, split.etag)
+    return DataFile(stores[folder], name, identity, split.sidecar, context.store, epoch=epoch)
 
 
 def open_sidecars(context: ScanContext, files: Sequence[DataFile]) -> list[Sidecar]:

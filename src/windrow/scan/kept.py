@@ -96,12 +96,13 @@ class KeptFiles:
 
 
 class KeptSplits(KeptFiles):
-    """Splits of one version."""
+    """Splits of one version and of one schema epoch."""
 
-    def __init__(self, context: ScanContext, splits: Sequence[SplitMetadata]) -> None:
+    def __init__(self, context: ScanContext, splits: Sequence[SplitMetadata], epoch: int = 0) -> None:
         stores: dict[str, Store] = {}
         super().__init__([split_file(context, split, stores) for split in splits])
         self.splits = splits
+        self.epoch = epoch
         self.zones = Zones(splits)
         # A registered file may not know its times; it may hold any.
         self._first = np.array([_FIRST if each.time_min is None else each.time_min for each in splits], np.int64)
@@ -130,7 +131,7 @@ class KeptVersions:
 
     def __init__(self, budget: int) -> None:
         self._budget = budget
-        self._lists: OrderedDict[_Key, KeptSplits] = OrderedDict()
+        self._lists: OrderedDict[_Key, tuple[KeptSplits, ...]] = OrderedDict()
         self._lock = threading.Lock()
         forking.register(self)
 
@@ -147,8 +148,11 @@ class KeptVersions:
         table: TableRecord,
         version: int,
         time_range: tuple[int, int] | None,
-    ) -> KeptSplits:
-        """The splits of a version that reach into a range of time, and perhaps others of the same windows."""
+    ) -> tuple[KeptSplits, ...]:
+        """The splits of a version that reach into a range of time, and perhaps others of the same windows.
+
+        Those of each schema epoch are apart, the newest first; there is one at least.
+        """
         widened = None if time_range is None else _widened(time_range, table.settings.window * _SECOND)
         key = table.table_id, version, widened
         with self._lock:
@@ -158,15 +162,25 @@ class KeptVersions:
                 self._shrink()
                 return found
         pages = metastore.splits(table.table_id, version, SplitQuery(time_range=widened))
-        made = KeptSplits(context, [split for page in pages for split in page])
+        made = _by_epoch(context, [split for page in pages for split in page])
         with self._lock:
             self._lists[key] = made
             self._shrink()
         return made
 
     def _shrink(self) -> None:
-        while self._lists and sum(each.weight for each in self._lists.values()) > self._budget:
+        while self._lists and sum(each.weight for some in self._lists.values() for each in some) > self._budget:
             self._lists.popitem(last=False)
+
+
+def _by_epoch(context: ScanContext, splits: Sequence[SplitMetadata]) -> tuple[KeptSplits, ...]:
+    """Zones and bounds of one column are of one type only within an epoch."""
+    groups: dict[int, list[SplitMetadata]] = {}
+    for split in splits:
+        groups.setdefault(split.scope.doc_mapping_uid, []).append(split)
+    return tuple(KeptSplits(context, groups[epoch], epoch) for epoch in sorted(groups, reverse=True)) or (
+        KeptSplits(context, ()),
+    )
 
 
 def _widened(time_range: tuple[int, int], window: int) -> tuple[int, int]:

@@ -35,7 +35,7 @@ from windrow.sidecar.granule_bounds import PageIndexes
 from windrow.sidecar.pruning import Granules, SidecarPruner, Step
 from windrow.storage import LocalStore
 
-__all__ = ["NOTHING", "ScanPlan", "plan_files", "plan_kept"]
+__all__ = ["NOTHING", "ScanPlan", "plan_files", "plan_kept", "summed"]
 
 _FEW_GRANULES = 8
 _MOST_CUTS = 64
@@ -46,7 +46,8 @@ _MOST_CUTS = 64
 class ScanPlan:
     """Which parts of which files are read, as virtual files, and what each step of planning left.
 
-    There is one virtual file, unless files declare a column in ways that one schema cannot hold.
+    There is one virtual file, unless files declare a column in ways that one schema cannot hold, or are of several
+    schema epochs.
     """
 
     virtual: Sequence[VirtualFile]
@@ -167,7 +168,7 @@ def _parts(
 def _planned(virtual: Sequence[VirtualFile], size: int, steps: list[Step]) -> ScanPlan:
     needed = sum(int(each.chunks[:, 1].sum()) for each in virtual)
     steps.append(Step("columns and pages", "bytes", size, needed))
-    return ScanPlan(virtual, Rows(Step, tuple(_summed(steps))))
+    return ScanPlan(virtual, Rows(Step, tuple(summed(steps))))
 
 
 def _row_groups(
@@ -343,7 +344,7 @@ def _schema(footers: Sequence[ParquetFooter], columns: Sequence[str] | None) -> 
     return merged_schema(footers, wanted or list(known)[:1])
 
 
-def _summed(steps: Iterable[Step]) -> Iterable[Step]:
+def summed(steps: Iterable[Step]) -> Iterable[Step]:
     """Steps of the same name, which were taken for several units, as one."""
     by_name: dict[tuple[str, str], tuple[int, int]] = {}
     for step in steps:

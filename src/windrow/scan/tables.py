@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from windrow.metastore import Metastore, SplitQuery, TableRecord, WindowSummary
 from windrow.model.predicate import And, Between, Comparison, In, Literal, Op, Predicate
@@ -15,8 +20,9 @@ from windrow.model.split import SplitMetadata
 from windrow.model.window import TICKS_PER_SECOND, Window
 from windrow.pruning.zones import may_match
 from windrow.scan.context import ScanContext
+from windrow.scan.epochs import asked_of, joined_plans
 from windrow.scan.files import split_file
-from windrow.scan.kept import KeptVersions
+from windrow.scan.kept import KeptSplits, KeptVersions
 from windrow.scan.naming import Question
 from windrow.scan.plan import ScanPlan, plan_files, plan_kept
 from windrow.sidecar.pruning import Step
@@ -49,28 +55,55 @@ def plan_table(
     """
     asked = question.predicate if context.prune else None
     within = time_range(asked, table.settings.timestamp, table.settings.timestamp_unit)
-    if kept is not None:
-        found = kept.splits(context, metastore, table, version, within)
-        with found.lock:
-            places = found.within(within)
-            reached = _Reached.of(found.splits[place] for place in places.tolist()) if explain else None
-            # Of few splits whose sidecars are open, these tell as much as zone maps.
-            is_few = len(places) <= _FEW_SPLITS and found.are_open(places)
-            by_zones = asked is not None and (explain or not is_few)
-            if asked is not None and by_zones:
-                places = found.zones.prune(asked, places)
-            splits = [found.splits[place] for place in places.tolist()]
-            steps = reached.steps(metastore.windows(table.table_id, version), len(splits)) if reached else []
-            see(splits)
-            narrowed = Question(question.columns, asked)
-            return plan_kept(context, found, places, narrowed, steps=steps, zones=found.zones if by_zones else None)
-    splits, steps = _listed(
-        metastore, table.table_id, version, SplitQuery(time_range=within, predicate=asked), explain=explain
-    )
-    see(splits)
-    stores: dict[str, Store] = {}
-    files = [split_file(context, split, stores) for split in splits]
-    return plan_files(context, files, predicate=asked, columns=question.columns, steps=steps)
+    if kept is None and not context.old:
+        splits, steps = _listed(
+            metastore, table.table_id, version, SplitQuery(time_range=within, predicate=asked), explain=explain
+        )
+        see(splits)
+        stores: dict[str, Store] = {}
+        files = [split_file(context, split, stores) for split in splits]
+        return plan_files(context, files, predicate=asked, columns=question.columns, steps=steps)
+    narrowed = Question(question.columns, asked)
+    found = (kept or KeptVersions(0)).splits(context, metastore, table, version, within)
+    with ExitStack() as locks:
+        for each in found:
+            locks.enter_context(each.lock)
+        reached = _Reached.of(each.splits[at] for each in found for at in each.within(within)) if explain else None
+        chosen = [_chosen(each, within, asked_of(narrowed, each.epoch, context.old), explain=explain) for each in found]
+        splits = [split for each in chosen for split in each.splits]
+        steps = reached.steps(metastore.windows(table.table_id, version), len(splits)) if reached else []
+        see(splits)
+        if len(chosen) == 1 and not context.old.get(found[0].epoch):
+            return chosen[0].plan(context, steps)
+        return joined_plans({each.kept.epoch: each.plan(context) for each in chosen}, context.old, steps)
+
+
+class _Chosen(NamedTuple):
+    """Those splits of one schema epoch that may hold a row that matches."""
+
+    kept: KeptSplits
+    places: NDArray[np.int64]
+    question: Question
+    by_zones: bool
+    """Whether zone maps chose them."""
+
+    @property
+    def splits(self) -> list[SplitMetadata]:
+        return [self.kept.splits[place] for place in self.places.tolist()]
+
+    def plan(self, context: ScanContext, steps: Sequence[Step] = ()) -> ScanPlan:
+        zones = self.kept.zones if self.by_zones else None
+        return plan_kept(context, self.kept, self.places, self.question, steps=steps, zones=zones)
+
+
+def _chosen(found: KeptSplits, within: tuple[int, int] | None, question: Question, *, explain: bool) -> _Chosen:
+    places = found.within(within)
+    # Of few splits whose sidecars are open, these tell as much as zone maps.
+    is_few = len(places) <= _FEW_SPLITS and found.are_open(places)
+    by_zones = question.predicate is not None and (explain or not is_few)
+    if question.predicate is not None and by_zones:
+        places = found.zones.prune(question.predicate, places)
+    return _Chosen(found, places, question, by_zones)
 
 
 @dataclass(slots=True)

@@ -134,6 +134,8 @@ class VirtualFile:
     """Whether all rows of the files are in it."""
     members: frozenset[int]
     """The files that have rows in it; there may be no bytes of them in it, where all that is read of them is null."""
+    epoch: int | None = None
+    """The schema epoch of its files, where columns have another type since."""
 
     @cached_property
     def rows(self) -> int:

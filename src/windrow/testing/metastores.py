@@ -24,6 +24,7 @@ import pytest
 from windrow.testing.metastore_cases.collecting import CollectingCases
 from windrow.testing.metastore_cases.commits import CommitCases
 from windrow.testing.metastore_cases.compaction import CompactionCases
+from windrow.testing.metastore_cases.epochs import EpochCases
 from windrow.testing.metastore_cases.listing import ListingCases
 from windrow.testing.metastore_cases.machine import MachineCases
 from windrow.testing.metastore_cases.publishing import CheckpointCases, PublishCases, RefusalCases
@@ -39,6 +40,7 @@ class MetastoreTests(
     TableCases,
     AttributeCases,
     ColumnCases,
+    EpochCases,
     CommitCases,
     PublishCases,
     CheckpointCases,

@@ -17,7 +17,7 @@ import pyarrow as pa
 from windrow.context import Context
 from windrow.errors import AlreadyExists, Damaged, NotFound
 from windrow.metastore import CommitKind, CommitRecord, CommitState, LostTable, TableColumn, TableRecord
-from windrow.mirror.actions import PREFIX, type_of
+from windrow.mirror.actions import PREFIX, history_of, type_of
 from windrow.mirror.audit import repair_mirror
 from windrow.mirror.checkpoints import Checkpoints
 from windrow.mirror.follow import Mirror
@@ -261,6 +261,9 @@ def _lost(history: _History, splits: list[tuple[SplitMetadata, int]]) -> LostTab
             commits=tuple(_one_each(history.commits)),
             splits=tuple(splits),
             checkpoints={source: each[:2] for source, each in history.checkpoints.items()},
+            history=history_of(
+                history.configuration.get(f"{PREFIX}epochs"), history.record.schema_epoch, history.columns
+            ),
         )
     except (ValueError, TypeError, KeyError, LookupError, OSError, pa.ArrowException) as error:
         raise Damaged(

@@ -28,7 +28,7 @@ SCOPES = (
     scope(duration=HOUR),
     scope(source_id="kafka"),
     scope(partition_id=-(2**63)),
-    scope(doc_mapping_uid=1),
+    scope(partition_id=1),
     scope(sort_schema="host|timestamp&region|zone/V2"),
 )
 REGISTERED = scope(duration=0, sort_schema="")

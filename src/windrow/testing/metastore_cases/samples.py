@@ -138,6 +138,7 @@ def _of_table(metastore: Metastore, record: TableRecord) -> dict[str, Any]:
         "record": record,
         "columns": [metastore.columns(table_id, version) for version in versions],
         "attributes": [metastore.attributes(table_id, version) for version in versions],
+        "history": [metastore.history(table_id, version) for version in versions],
         "commits": list(metastore.commits(table_id)),
         "splits": [_flat(metastore.splits(table_id, version)) for version in versions],
         "windows": [_sorted(metastore.windows(table_id, version)) for version in versions],
