@@ -16,12 +16,13 @@ from windrow.merging.merge import Merge, MergeOptions
 from windrow.merging.readback import ReadBack
 from windrow.merging.splits import merge_splits
 from windrow.merging.verify import verify_all
-from windrow.metastore import CommitKind, Orphans, SqlMetastore, collecting, commits
+from windrow.metastore import CommitKind, Orphans, SqlMetastore, collecting, commits, guards
 from windrow.metastore.collecting import Collecting
 from windrow.model import invariants
 from windrow.splits.writer import SplitName
 from windrow.testing.metastore_cases.collecting import CollectingCases
 from windrow.testing.metastore_cases.commits import CommitCases
+from windrow.testing.metastore_cases.epochs import EpochCases
 from windrow.testing.metastore_cases.samples import TABLE, FakeClock, a_split, a_table, add, begin
 from windrow.testing.worlds import World, compact, points, visible
 from windrow.upkeep.gc import GarbageCollection
@@ -162,7 +163,11 @@ def horizon_without(what):
 
 
 def no_lease(patch):
-    patch.setattr(commits, "_check_lease", lambda *_: None)
+    patch.setattr(commits, "check_lease", lambda *_: None)
+
+
+def any_epoch(patch):
+    patch.setattr(guards, "check_epoch", lambda *_: None)
 
 
 def no_compare_and_set(patch):
@@ -221,6 +226,10 @@ GUARDS = {
     "lease": (
         no_lease,
         on_metastore(lambda m, clock, _: CommitCases().test_a_lease_that_ran_out_ends_the_commit(m, clock)),
+    ),
+    "schema epoch": (
+        any_epoch,
+        on_metastore(lambda m, *_: EpochCases().test_what_was_written_in_an_earlier_epoch_is_not_published_any_more(m)),
     ),
     "pin": (
         horizon_without("pin"),
