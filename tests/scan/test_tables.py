@@ -163,6 +163,23 @@ def test_integer_times_are_compared_with_moments(counted):
     assert lake.sql(f"select sum(value) as found from events where {where}").arrow()["found"].to_pylist() == [37]
 
 
+@pytest.mark.parametrize("spelled", ["{} >= {}", "{1} <= {0}"])
+def test_times_that_are_made_of_integers_leave_windows_out(counted, spelled):
+    lake, _, ticks = counted
+    made = {1: "to_timestamp(ts)", 10**3: "epoch_ms(ts)", 10**6: "make_timestamp(ts)", 10**9: "make_timestamp_ns(ts)"}[
+        ticks
+    ]
+    # What is made of nanoseconds is not read, and leaves nothing out.
+    left = 20 if ticks == 10**9 else 2
+    where = spelled.format(made, "timestamp '2026-01-01 18:00:00'")
+    (explained,) = lake.explain(f"select value from events where {where}").tables
+    assert {(step.step, step.asked, step.kept) for step in explained.steps} >= {("time range", 20, left)}
+    assert lake.sql(f"select sum(value) as found from events where {where}").arrow()["found"].to_pylist() == [37]
+    between = f"{made} between '2026-01-01 03:00' and '2026-01-01 04:00'"
+    assert lake.sql(f"select sum(value) as found from events where {between}").arrow()["found"].to_pylist() == [7]
+    assert lake.sql(f"select sum(value) as found from events where not {between}").arrow()["found"].to_pylist() == [183]
+
+
 def test_the_first_and_the_last_time_that_64_bits_count_are_within_open_ranges(tmp_path):
     with windrow.connect(tmp_path / "lake", cache=CacheSettings(folder=tmp_path / "cache")) as lake:
         made = lake.create_table("events", sort="name|ts/V2", timestamp="ts", timestamp_unit="us", window="1h")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from sqlglot import exp
@@ -21,6 +21,7 @@ from windrow.scan.where import OPS, Reading, listed, literal_of, mirrored, predi
 
 __all__ = ["all_of", "any_of", "each_test", "said_by", "said_exactly"]
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIXED_UNITS = {
     "MICROSECOND": timedelta(microseconds=1),
     "MILLISECOND": timedelta(milliseconds=1),
@@ -148,7 +149,7 @@ def _about(condition: exp.Expr, reading: Reading) -> Predicate | None:
                 high = exp.LTE(this=condition.this, expression=condition.args["high"])
                 return all_of([_about(low, reading), _about(high, reading)])
             case _ if type(condition) in OPS:
-                return _truncated(condition, reading)
+                return _truncated(condition, reading) or _counted(condition, reading)
     except InvalidInput:
         pass
     return None
@@ -216,6 +217,34 @@ def _cut(part: exp.Expr, reading: Reading) -> _Cut | None:
         case exp.DateBin() if isinstance(part.expression, exp.Column) and not part.args.get("zone"):
             step: object = reading.constant(part.this)
             return _Cut(reading.column(part.expression), step) if isinstance(step, timedelta) else None
+    return None
+
+
+# ---- integers that are made times
+
+
+def _counted(condition: exp.Expr, reading: Reading) -> Predicate | None:
+    """A time that is made of a column of integers, as `epoch_ms(ts)`: what the integers lie between."""
+    op, made, right = OPS[type(condition)], condition.this, condition.expression
+    if not isinstance(made, exp.UnixToTime):
+        op, made, right = mirrored(op), right, made
+    if not (isinstance(made, exp.UnixToTime) and isinstance(made.this, exp.Column)):
+        return None
+    scale = made.args.get("scale")
+    ticks = 10 ** int(scale.name) if scale is not None else 1
+    moment = _as_time(reading.constant(right))
+    microseconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH
+    # The next integer on either side: doubles on the way to a time may be rounded.
+    at, name = microseconds // timedelta(microseconds=1) * ticks // 10**6, reading.column(made.this)
+    after = Comparison(name, Op.GREATER_OR_EQUAL, at - 1)
+    before = Comparison(name, Op.LESS_OR_EQUAL, at + 1)
+    match op:
+        case Op.EQUAL:
+            return And((after, before))
+        case Op.GREATER | Op.GREATER_OR_EQUAL:
+            return after
+        case Op.LESS | Op.LESS_OR_EQUAL:
+            return before
     return None
 
 
