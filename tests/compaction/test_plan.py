@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from dataclasses import replace
 
 from windrow.compaction.forecast import Rates
 from windrow.compaction.plan import make_plan
@@ -46,16 +46,18 @@ def test_a_lone_split_of_a_former_sort_schema_says_what_keeps_it_alone(shelf):
     assert "it is alone in its window" in reasons
 
 
-@pytest.mark.parametrize(
-    ("part", "setting", "then", "now"),
-    [({"window_duration": 300}, "window", "5m", "15m"), ({"doc_mapping_uid": 7}, "schema epoch", "7", "0")],
-)
-def test_other_changes_that_keep_splits_apart_are_named_too(shelf, part, setting, then, now):
-    scope = shelf.scope(**part)
-    window = Window(0, scope.window_duration)
-    shelf.publish([shelf.split("old", scope=scope, window=window), shelf.split("new")])
+def test_splits_of_a_former_window_duration_are_named_too(shelf):
+    former = shelf.split("old", scope=shelf.scope(window_duration=300), window=Window(0, 300))
+    shelf.publish([former, shelf.split("new")])
     (apart,) = planned(shelf).apart
-    assert (apart.setting, apart.then, apart.now, apart.splits) == (setting, then, now, 1)
+    assert (apart.setting, apart.then, apart.now, apart.splits) == ("window", "5m", "15m", 1)
+
+
+def test_splits_of_a_former_schema_epoch_are_named_too(shelf):
+    shelf.publish([shelf.split("a"), shelf.split("b")])
+    later = replace(shelf.record, schema_epoch=1)
+    (apart,) = make_plan(Planner(shelf.metastore, later, CLOSED), Rates()).apart
+    assert (apart.setting, apart.then, apart.now, apart.splits) == ("schema epoch", "0", "1", 2)
 
 
 def test_nothing_is_apart_in_a_table_that_never_changed(shelf):
