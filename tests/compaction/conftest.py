@@ -14,6 +14,7 @@ from sqlalchemy import make_url
 
 import windrow
 from windrow.metastore import CommitKind, SqlMetastore
+from windrow.model.epochs import OldValues
 from windrow.model.scope import CompactionScope
 from windrow.model.settings import TableSettings
 from windrow.model.split import SplitMetadata
@@ -62,9 +63,16 @@ class Shelf:
 
     def publish(self, splits, replace=(), kind=CommitKind.INGEST):
         commit = f"c{next(self._commits)}"
+        self.metastore.reserve_columns(self.table_id, pa.schema([("value", pa.int64())]))
         self.metastore.open_commit(self.table_id, kind, commit_id=commit, lease=600)
         add = [changed(split, commit_id=commit) for split in splits]
-        return self.metastore.publish(commit, add=add, replace=replace)
+        return self.metastore.publish(commit, add=add, replace=replace, columns=["value"])
+
+    def retype(self):
+        """Begin the next schema epoch."""
+        self.metastore.open_commit(self.table_id, CommitKind.RETYPE, commit_id="retype", lease=600)
+        change = {"column": "value", "kind": pa.string(), "rule": OldValues.NULL}
+        return self.metastore.change_type("retype", epoch=self.record.schema_epoch + 1, **change)
 
 
 @pytest.fixture

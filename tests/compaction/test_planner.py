@@ -56,7 +56,10 @@ def test_no_merge_crosses_a_part_of_the_scope(shelf, part):
         [shelf.split(name) for name in "ab"],
         [shelf.split(name, scope=other, window=window) for name in "cd"],
     )
-    shelf.publish([*mine, *theirs, shelf.split("lonely", scope=shelf.scope(source_id="third"))])
+    shelf.publish([*mine, shelf.split("lonely", scope=shelf.scope(source_id="third"))])
+    if other.doc_mapping_uid:
+        shelf.retype()
+    shelf.publish(theirs)
     merges, left = planned(shelf)
     assert sorted(ids(merges)) == [["a", "b"], ["c", "d"]]
     assert [(each.count, each.why) for each in left] == [(1, "it is alone in its window")]

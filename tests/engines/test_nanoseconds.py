@@ -75,7 +75,8 @@ CONDITIONS = {
 }
 
 
-@pytest.mark.parametrize("condition", CONDITIONS)
+# Names of tests are the same in every process, whatever the time.
+@pytest.mark.parametrize("condition", CONDITIONS, ids=range(len(CONDITIONS)))
 def test_conditions_are_exact(lake, condition):
     assert counted(lake, condition) == matching(CONDITIONS[condition])
     if "select" not in condition:
@@ -84,7 +85,9 @@ def test_conditions_are_exact(lake, condition):
 
 
 @pytest.mark.parametrize(
-    "value", [HOUR, HOUR.astimezone(UTC), HOUR.replace(tzinfo=None), HOUR.isoformat(sep=" "), date(9999, 1, 1)], ids=str
+    "value",
+    [HOUR, HOUR.astimezone(UTC), HOUR.replace(tzinfo=None), HOUR.isoformat(sep=" "), date(9999, 1, 1)],
+    ids=["aware", "UTC", "naive", "text", "date"],
 )
 def test_parameters_are_compared(lake, value):
     expected = 0 if isinstance(value, date) and value.year == 9999 else matching(lambda t: t > AT)

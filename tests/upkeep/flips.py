@@ -140,3 +140,8 @@ def _answer(ask):
         return ask()
     except Exception as error:
         return type(error).__name__
+    except BaseException as error:
+        # Rust's panics are no exceptions of Python's kind; deltalake may panic over a damaged checkpoint.
+        if type(error).__name__ != "PanicException":
+            raise
+        return type(error).__name__

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from sqlalchemy import Column, Connection, Float, Integer, Row, func, or_, select, text
@@ -17,6 +18,7 @@ from windrow.metastore.catalog import column_of
 from windrow.metastore.listing import Listing
 from windrow.metastore.records import CommitState, check_table_row, commit_of
 from windrow.metastore.schema import checkpoints, columns, commits, metadata, scopes, splits, tables, type_changes
+from windrow.model.split import sidecar_key
 
 __all__ = ["Auditing"]
 
@@ -127,9 +129,19 @@ def _splits(connection: Connection, table: Row[Any]) -> Iterator[str]:
     strange = or_(scopes.c.table_key.is_(None), scopes.c.table_key != table.table_key)
     rows = connection.execute(by_scope.where(mine, strange).limit(_MOST))
     yield from (f"split {row[0]} is in no scope of the table" for row in rows)
+    yield from islice(_misplaced(connection, table), _MOST)
     known = select(tables.c.table_key)
     rows = connection.execute(select(splits.c.split_id).where(splits.c.table_key.not_in(known)).limit(_MOST))
     yield from (f"split {row[0]} is in no table" for row in rows)
+
+
+def _misplaced(connection: Connection, table: Row[Any]) -> Iterator[str]:
+    """Sidecars are named by their splits: beside the data, or with those of registered files."""
+    placed = select(splits.c.split_id, splits.c.data_key, splits.c.sidecar_key)
+    placed = placed.where(splits.c.table_key == table.table_key, splits.c.sidecar_key.is_not(None))
+    for split_id, data, sidecar in connection.execute(placed):
+        if sidecar not in (sidecar_key(data), sidecar_key(f"{table.name}/_registered/{split_id}.parquet")):
+            yield f"split {split_id} has a sidecar at {sidecar!r}, which is another place than its own"
 
 
 def _plain(kind: str) -> str:
