@@ -34,6 +34,7 @@ class Shelf:
         self.table_id = "table"
         metastore.create_table("metrics", TableSettings.of(sort=SORT, **settings), table_id=self.table_id)
         self._commits = itertools.count()
+        self._type = pa.int64()
 
     @property
     def record(self):
@@ -63,7 +64,7 @@ class Shelf:
 
     def publish(self, splits, replace=(), kind=CommitKind.INGEST):
         commit = f"c{next(self._commits)}"
-        self.metastore.reserve_columns(self.table_id, pa.schema([("value", pa.int64())]))
+        self.metastore.reserve_columns(self.table_id, pa.schema([("value", self._type)]))
         self.metastore.open_commit(self.table_id, kind, commit_id=commit, lease=600)
         add = [changed(split, commit_id=commit) for split in splits]
         return self.metastore.publish(commit, add=add, replace=replace, columns=["value"])
@@ -71,7 +72,8 @@ class Shelf:
     def retype(self):
         """Begin the next schema epoch."""
         self.metastore.open_commit(self.table_id, CommitKind.RETYPE, commit_id="retype", lease=600)
-        change = {"column": "value", "kind": pa.string(), "rule": OldValues.NULL}
+        self._type = pa.string()
+        change = {"column": "value", "kind": self._type, "rule": OldValues.NULL}
         return self.metastore.change_type("retype", epoch=self.record.schema_epoch + 1, **change)
 
 
