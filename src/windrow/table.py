@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Table"]
 
+_log = logging.getLogger(__name__)
 _AHEAD = 256 * 2**20
 
 
@@ -137,6 +139,7 @@ class Table:
         most_dropped: float = 0.5,
         file_format: FileFormat | None = None,
         rare_attributes: float = 0.01,
+        cast: Mapping[str, Any] | None = None,
         dead_letter: bool = False,
         shuffle: bool | None = None,
         memory_budget: str | int | None = None,
@@ -146,10 +149,12 @@ class Table:
     ) -> IngestResult:
         """Bring rows in, as one commit.
 
-        `rows` are a Spark DataFrame, an Arrow table or anything with `__arrow_c_stream__`, or paths of Parquet, CSV,
-        JSON and OTLP files, folders of them, globs or URLs. DataFrames are written by Spark's tasks, and so are files
-        when `spark` is given; otherwise threads of this process do the work. An attribute of OTLP metrics becomes a
-        column, unless fewer than `rare_attributes` of the rows have it and the table has no such column.
+        `rows` are a Spark DataFrame, an Arrow table or anything with `__arrow_c_stream__`, a lazy frame of Polars, a
+        dict of columns, a list of dicts, or paths of Parquet, CSV, JSON and OTLP files, folders of them, globs or URLs.
+        DataFrames are written by Spark's tasks, and so are files when `spark` is given; otherwise threads of this
+        process do the work. An attribute of OTLP metrics becomes a column, unless fewer than `rare_attributes` of the
+        rows have it and the table has no such column. Numbers widen where that is exact; `cast={"value": "double"}`
+        gives columns a type though digits are lost.
 
         A batch is a backfill: points of any age are taken, unless `drop_late` asks for the table's acceptance window.
         `future` bounds how far ahead of now a point may lie. When more than `most_dropped` of the rows would be
@@ -175,13 +180,17 @@ class Table:
             most_dropped,
             dead_letter=dead_letter,
             memory_budget=memory_budget,
+            cast=cast,
             threads=threads,
         )
         run = settings.ingest(self.context, self.name)
-        found = self._source(rows, file_format, spark, rare_attributes, set_aside=dead_letter)
+        found = self._source(rows, file_format, spark, rare_attributes, run.casts, set_aside=dead_letter)
         run.check(found.schema)
         found, _ = gathered(found, self.settings, shuffle)
-        return run.run(found, on_split)
+        result = run.run(found, on_split)
+        for warning in result.warnings:
+            _log.warning("table %s: %s", self.name, warning)
+        return result
 
     @property
     def retype(self) -> Retype:
@@ -211,6 +220,7 @@ class Table:
         *,
         file_format: FileFormat | None = None,
         rare_attributes: float = 0.01,
+        cast: Mapping[str, Any] | None = None,
         dead_letter: bool = False,
         shuffle: bool | None = None,
         spark: SparkSession | None = None,
@@ -220,12 +230,20 @@ class Table:
         from windrow.ingest.settings import IngestSettings
         from windrow.ingest.shuffle import gathered
 
-        found = self._source(rows, file_format, spark, rare_attributes, set_aside=dead_letter)
-        written = IngestSettings().ingest(self.context, self.name).check(found.schema)
-        return plan_of(self.name, found, written, self._types(), gathered(found, self.settings, shuffle)[1])
+        run = IngestSettings(cast=cast).ingest(self.context, self.name)
+        found = self._source(rows, file_format, spark, rare_attributes, run.casts, set_aside=dead_letter)
+        written, gathering = run.check(found.schema), gathered(found, self.settings, shuffle)[1]
+        return plan_of(self.name, found, written, self._types(), gathering, self.settings)
 
     def _source(
-        self, rows: Any, file_format: FileFormat | None, spark: SparkSession | None, rare: float, *, set_aside: bool
+        self,
+        rows: Any,
+        file_format: FileFormat | None,
+        spark: SparkSession | None,
+        rare: float,
+        casts: Mapping[str, Any],
+        *,
+        set_aside: bool,
     ) -> Source:
         from windrow.ingest.sources import source_of
 
@@ -236,6 +254,7 @@ class Table:
             file_format=file_format,
             store_options=self.context.store_options,
             types=types,
+            casts=casts,
             attributes=AttributeRule.of_table(self.settings, types, rare),
             set_aside=set_aside,
         )

@@ -85,3 +85,25 @@ def test_sources_are_listed_with_what_was_dropped(call, points):
         "unfit": 0,
         "rounded": 0,
     }
+
+
+def test_columns_are_cast(call, points, here):
+    call("ingest", "metrics", points)
+    (here / "large.csv").write_text(CSV.replace("1.5", "7").replace("2.5", "8"))
+    assert call("ingest", "metrics", "large.csv", "--cast", "host=string", "--cast", "value=double").code == 0
+    answer = call("ingest", "metrics", "large.csv", "--cast", "value")
+    assert answer.code == 2
+    assert "'value' is not COLUMN=TYPE" in answer.err
+
+
+def test_warnings_are_shown_and_are_in_json(call, here, points):
+    call("create", "sparse", "--sort", "hosts|timestamp/V2")
+    lines = [f"cpu,a,2024-01-{1 + n // 24:02d}T{n % 24:02d}:00:00Z,{n}" for n in range(240)]
+    (here / "sparse.csv").write_text("\n".join(["metric_name,host,timestamp,value", *lines]))
+    planned = call("ingest", "sparse", "sparse.csv", "--dry-run", "--json").json
+    assert planned["predicted_files"] == 240
+    answer = call("ingest", "sparse", "sparse.csv", "--json")
+    for warnings in (planned["warnings"], answer.json["warnings"]):
+        assert "240 rows lie in 240 files" in warnings[0]
+        assert "is it 'host'?" in warnings[1]
+    assert "240 rows lie in 240 files" in call("check", "sparse").out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from windrow.cli.progress import counting, waiting
+from windrow.cli.progress import counting, ticking, waiting
 
 
 def work():
@@ -13,6 +13,8 @@ def work():
     with counting("Counts", 10) as advance:
         advance(4)
         advance(6)
+    with ticking("Ticks", 12) as advance:
+        advance(1000, 2048)
 
 
 def test_nothing_is_written_where_stderr_is_no_terminal(capsys):
@@ -27,4 +29,6 @@ def test_a_terminal_sees_rows_and_splits_on_stderr(capsys, monkeypatch):
     out, err = capsys.readouterr()
     assert out == ""
     assert "Waits ..." in err
-    assert "10/10 rows, 2 splits" in re.sub(r"\x1b\[[0-9;?]*\w", "", err)
+    plain = re.sub(r"\x1b\[[0-9;?]*\w", "", err)
+    assert "10/10 rows, 2 splits" in plain
+    assert "Ticks: 1,000 rows, 2.0 KiB, 1 of about 12 splits" in plain

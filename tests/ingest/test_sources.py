@@ -62,7 +62,7 @@ class TestArrow:
         assert [report for report in found if not report.endswith(" 0")] == ["0: 300", "1: 300", "2: 300", "3: 100"]
 
     def test_what_cannot_be_a_source_is_refused(self, metrics):
-        for rows in (5, [], [1], {"a": 1}):
+        for rows in (5, [], [1], {1, 2}):
             with pytest.raises(InvalidInput, match="cannot ingest a"):
                 metrics.ingest(rows)
 

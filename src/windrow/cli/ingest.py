@@ -44,6 +44,12 @@ _FORMATS = ("parquet", "csv", "json", "otlp")
     help="Share of rows below which an OTLP attribute gets no column.",
 )
 @click.option(
+    "--cast",
+    multiple=True,
+    metavar="COLUMN=TYPE",
+    help="Give a column a type, such as value=double, though digits are lost.",
+)
+@click.option(
     "--runner", type=click.Choice(["auto", "local", "spark"]), default="auto", show_default=True, help="Who works."
 )
 @click.option(
@@ -59,7 +65,7 @@ _FORMATS = ("parquet", "csv", "json", "otlp")
 )
 @click.option("--dry-run", is_flag=True, help="Look at the files, write nothing.")
 @pass_invocation
-def ingest(
+def ingest(  # noqa: PLR0913 - each is an option
     invocation: Invocation,
     /,
     table: str,
@@ -68,6 +74,7 @@ def ingest(
     file_format: str | None,
     rare_attributes: float,
     dead_letter: bool,
+    cast: tuple[str, ...],
     runner: str,
     dry_run: bool,
     **rules: Any,
@@ -77,6 +84,7 @@ def ingest(
 
     kind = FileFormat(file_format) if file_format else None
     reading: dict[str, Any] = {"file_format": kind, "rare_attributes": rare_attributes, "dead_letter": dead_letter}
+    reading["cast"] = dict(map(_cast, cast))
     with invocation.lake() as lake:
         opened = lake.table(table)
         plan = opened.plan_ingest(list(sources), **reading)
@@ -87,7 +95,7 @@ def ingest(
             return
         with (
             sparks(invocation, wanted=_wants_spark(runner, plan.size_bytes or 0)) as spark,
-            ticking(f"ingesting into {table}") as advance,
+            ticking(f"ingesting into {table}", plan.predicted_files) as advance,
         ):
             result = opened.ingest(
                 list(sources),
@@ -97,6 +105,13 @@ def ingest(
                 **rules,
             )
     invocation.output.answer(result.to_dict(), lambda: f"ingested\n\n{fields(result.to_dict())}")
+
+
+def _cast(text: str) -> tuple[str, str]:
+    column, equals, kind = text.rpartition("=")
+    if not (column and equals and kind):
+        raise click.BadParameter(f"{text!r} is not COLUMN=TYPE; write such as value=double", param_hint="--cast")
+    return column, kind
 
 
 def _wants_spark(runner: str, size: int) -> bool:

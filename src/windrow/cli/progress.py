@@ -73,8 +73,8 @@ def merging(what: str, total: int) -> Iterator[Callable[[int], None]]:
 
 
 @contextmanager
-def ticking(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Show how many rows and bytes are done where the end is not known; the block tells of each split."""
+def ticking(what: str, expected: int | None = None) -> Iterator[Callable[[int, int], None]]:
+    """Show how many rows, bytes and splits are done, of how many `expected` ones; the block tells of each split."""
     from rich.console import Console
 
     from windrow.model.units import format_bytes
@@ -83,11 +83,11 @@ def ticking(what: str) -> Iterator[Callable[[int, int], None]]:
     if not console.is_terminal:
         yield lambda _, __: None
         return
-    done = [0, 0, 0]
-    with console.status(what) as status:
+    done, of = [0, 0, 0], f" of about {expected:,}" if expected else ""
+    with console.status(f"{what}: 0{of} splits" if of else what) as status:
 
         def advance(rows: int, size: int) -> None:
             done[:] = done[0] + rows, done[1] + size, done[2] + 1
-            status.update(f"{what}: {done[0]:,} rows, {format_bytes(done[1])}, {done[2]:,} splits")
+            status.update(f"{what}: {done[0]:,} rows, {format_bytes(done[1])}, {done[2]:,}{of} splits")
 
         yield advance

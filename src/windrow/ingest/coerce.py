@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,7 +11,7 @@ from windrow.errors import InvalidInput
 from windrow.model.names import name_problems, same_but_for_case, twins_in
 from windrow.model.ordering import encoded
 from windrow.model.points import is_text
-from windrow.model.widening import WAYS_OUT, holds, plain, widened
+from windrow.model.widening import WAYS_OUT, joined, plain, takes
 
 __all__ = ["coerced", "conflict_of", "joined_types"]
 
@@ -33,12 +33,12 @@ def coerced(rows: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:
     return pa.table(columns)
 
 
-def conflict_of(schema: pa.Schema, types: Mapping[str, pa.DataType]) -> str | None:
-    """Say why rows of a schema cannot have the table's types, None when they can."""
+def conflict_of(schema: pa.Schema, types: Mapping[str, pa.DataType], casts: Collection[str] = ()) -> str | None:
+    """Say why rows of a schema cannot have the table's types, None when they can; some columns are cast."""
     for each in schema:
         if each.name not in types:
             return f"column {each.name!r} comes from this data alone, which does not fit the table"
-        if not holds(types[each.name], each.type):
+        if each.name not in casts and not takes(types[each.name], each.type):
             return f"column {each.name!r} is {types[each.name]} in the table and {each.type} in the data"
     return None
 
@@ -47,7 +47,7 @@ def joined_types(
     name: str, schema: pa.Schema, types: Mapping[str, pa.DataType], known: Mapping[str, pa.DataType]
 ) -> dict[str, pa.DataType]:
     """Return the types of a file's columns, widened to hold those of the files before it, or else of the table."""
-    joined = {}
+    found = {}
     for problem in name_problems(schema.names):
         raise InvalidInput(f"{name}: {problem}")
     for column, twin in twins_in(schema.names, [*known, *types]).items():
@@ -55,16 +55,16 @@ def joined_types(
         raise InvalidInput(f"{name}: {same_but_for_case(column, twin, where)}")
     for each in schema:
         before = types.get(each.name, known.get(each.name))
-        both = plain(each.type) if before is None else widened(before, each.type)
+        both = plain(each.type) if before is None else joined(before, each.type)
         if both is None:
             where, hint = (
-                ("in the files before it", "bring them in apart, or cast one of them")
+                ("in the files before it", "bring them in apart, or cast them (cast=)")
                 if each.name in types
                 else ("in the table", WAYS_OUT)
             )
             raise InvalidInput(f"{name}: column {each.name!r} is {each.type}, {where} {before}; {hint}")
-        joined[each.name] = both
-    return joined
+        found[each.name] = both
+    return found
 
 
 def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:

@@ -14,7 +14,7 @@ published commit names in its summary count, others are orphans like every file 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -63,23 +63,23 @@ def together(rejected: Iterable[Rejected]) -> tuple[Rejected, ...]:
 
 
 def set_apart(
-    batches: Iterable[pa.RecordBatch], types: Mapping[str, pa.DataType]
+    batches: Iterable[pa.RecordBatch], types: Mapping[str, pa.DataType], casts: Collection[str] = ()
 ) -> tuple[list[pa.RecordBatch], list[Rejected]]:
     """Part batches that can have the table's types from those that cannot."""
     fitting: list[pa.RecordBatch] = []
     apart: dict[bytes, list[pa.RecordBatch]] = {}
     for batch in batches:
-        fits = PROBLEM not in (batch.schema.metadata or {}) and conflict_of(batch.schema, types) is None
+        fits = PROBLEM not in (batch.schema.metadata or {}) and conflict_of(batch.schema, types, casts) is None
         # Schemas that differ by their metadata alone are equal, but these are of different files.
         (fitting if fits else apart.setdefault(batch.schema.serialize().to_pybytes(), [])).append(batch)
-    return fitting, [_rejected(group, types) for group in apart.values()]
+    return fitting, [_rejected(group, types, casts) for group in apart.values()]
 
 
-def _rejected(batches: list[pa.RecordBatch], types: Mapping[str, pa.DataType]) -> Rejected:
+def _rejected(batches: list[pa.RecordBatch], types: Mapping[str, pa.DataType], casts: Collection[str]) -> Rejected:
     """Return batches of one schema, which names the file and the problem in its metadata."""
     schema = batches[0].schema
     notes = {key: value.decode() for key, value in (schema.metadata or {}).items()}
-    reason = notes.get(PROBLEM) or conflict_of(schema, types) or ""
+    reason = notes.get(PROBLEM) or conflict_of(schema, types, casts) or ""
     return Rejected(reason, pa.Table.from_batches(batches), notes.get(FILE))
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.errors import InvalidInput
+from windrow.ingest.casts import converted
 from windrow.ingest.coerce import coerced
 from windrow.ingest.dead_letter import FILE, Rejected
 from windrow.ingest.times import in_unit, range_of, uncountable
@@ -50,12 +51,15 @@ def fitted(
     types: Mapping[str, pa.DataType],
     required: Sequence[str],
     time: tuple[str, str | None] | None = None,
+    casts: Mapping[str, pa.DataType] | None = None,
 ) -> Fitted:
     """Return the rows with the table's types; a column that cannot have its type is refused by name.
 
-    `time` is the column of the points' times, and what it counts where it holds integers.
+    `time` is the column of the points' times, and what it counts where it holds integers. `casts` are types that
+    columns get first, by the caller's word.
     """
-    came, problems, cut = rows, [], []
+    came, cut = rows, []
+    rows, problems = _converted(rows, types, casts or {})
     for place, name in enumerate(rows.column_names):
         kind = types[name]
         if not pa.types.is_timestamp(kind):
@@ -75,6 +79,31 @@ def fitted(
     if not problems:
         return Fitted(rows, 0 if rounded is None else pc.sum(rounded).as_py() or 0)
     return _parted(came, rows, problems, rounded)
+
+
+def _converted(
+    rows: pa.Table, types: Mapping[str, pa.DataType], casts: Mapping[str, pa.DataType]
+) -> tuple[pa.Table, list[tuple[str, pa.ChunkedArray]]]:
+    """Return the rows with columns cast, and whole numbers as floats where the table has these; and what was lost."""
+    columns, problems = list(rows.columns), []
+    for place, name in enumerate(rows.column_names):
+        kind = plain(columns[place].type)
+        target = casts.get(name)
+        is_whole = target is None and pa.types.is_integer(kind) and pa.types.is_floating(types[name])
+        if target is None and not is_whole:
+            continue
+        try:
+            found = converted(columns[place], target or types[name], lossy=target is not None)
+        except InvalidInput as error:
+            raise InvalidInput(f"cast: column {name!r}: {error}") from error
+        columns[place] = found.values
+        if found.lost is not None:
+            problem = f"column {name!r} is {kind} and cannot become {target}"
+            if is_whole:
+                advice = f'cast={{"{name}": "{types[name]}"}} takes the nearest'
+                problem = f"column {name!r} is {kind} and not exact as {types[name]}; {advice}"
+            problems.append((problem, found.lost))
+    return pa.table(columns, rows.column_names).replace_schema_metadata(rows.schema.metadata), problems
 
 
 def _problems_of_time(rows: pa.Table, time: tuple[str, str | None] | None) -> Iterator[tuple[str, pa.ChunkedArray]]:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from windrow.errors import InvalidInput
+from windrow.ingest.advice import predicted_spread, unsorted_warnings
 from windrow.ingest.shuffle import Gathering
 from windrow.ingest.sources import FilesSource, Source
 from windrow.model.names import check_against_table
+from windrow.model.settings import TableSettings
 from windrow.model.shown import ShownByField
+from windrow.model.sparse import Spread, sparse_warning
 from windrow.model.widening import WAYS_OUT, plain, widened
 
 __all__ = ["IngestPlan", "plan_of"]
@@ -37,6 +40,8 @@ class IngestPlan(ShownByField):
     """Why it would, or would not."""
     predicted_files: int | None = None
     """About how many files the tasks would write without a shuffle, by a sample of the rows."""
+    warnings: tuple[str, ...] = ()
+    """What to look at before the rows are taken."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -44,7 +49,12 @@ class IngestPlan(ShownByField):
 
 
 def plan_of(
-    table: str, source: Source, written: pa.Schema, known: Mapping[str, pa.DataType], gathering: Gathering
+    table: str,
+    source: Source,
+    written: pa.Schema,
+    known: Mapping[str, pa.DataType],
+    gathering: Gathering,
+    settings: TableSettings,
 ) -> IngestPlan:
     """Return the plan, or refuse what the ingest itself would refuse before it starts."""
     check_against_table(written.names, known)
@@ -58,6 +68,7 @@ def plan_of(
         if column.name in known and both != known[column.name]:
             wider.append(f"{column.name}: {known[column.name]} to {both}")
     files = source.files if isinstance(source, FilesSource) else None
+    spread = predicted_spread(source, settings)
     return IngestPlan(
         table=table,
         columns=tuple(written.names),
@@ -68,5 +79,13 @@ def plan_of(
         set_aside=source.conflicts if isinstance(source, FilesSource) else (),
         shuffle=gathering.shuffle,
         shuffle_reason=gathering.reason,
-        predicted_files=gathering.predicted_files,
+        predicted_files=gathering.predicted_files if spread is None else spread.files,
+        warnings=tuple(_warnings(spread, settings, {*known, *written.names})),
     )
+
+
+def _warnings(spread: Spread | None, settings: TableSettings, columns: Collection[str]) -> Iterator[str]:
+    sparse = None if spread is None else sparse_warning(spread, settings.window)
+    if sparse is not None:
+        yield sparse
+    yield from unsorted_warnings(settings, columns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -40,6 +40,8 @@ class IngestResult:
     """The files that keep dropped rows, relative to the lake."""
     replayed: bool = False
     """The batch had been published before: this time nothing was written."""
+    warnings: tuple[str, ...] = ()
+    """What to look at, though the rows were taken."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -71,11 +73,17 @@ def nothing_of(table: str, commit_id: str, version: int) -> IngestResult:
 
 
 def result_of(
-    table: str, done: Published | CommitRecord, summary: Mapping[str, Any], *, replayed: bool = False
+    table: str,
+    done: Published | CommitRecord,
+    summary: Mapping[str, Any],
+    *,
+    replayed: bool = False,
+    warnings: Sequence[str] = (),
 ) -> IngestResult:
     """Return what a published commit did."""
     if done.version is None:
         raise InvalidInput(f"commit {done.commit_id} of table {table!r} is not published; it has no result")
     told: dict[str, Any] = {name: int(summary.get(name, 0)) for name in _TOLD}
     told["dead_letters"] = tuple(each["key"] for each in summary.get("dead_letters", ()))
-    return IngestResult(table, done.commit_id, done.version, done.rows_added, done.added, replayed=replayed, **told)
+    told |= {"replayed": replayed, "warnings": tuple(warnings)}
+    return IngestResult(table, done.commit_id, done.version, done.rows_added, done.added, **told)

@@ -12,9 +12,11 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from windrow.errors import InvalidInput, WindrowError
+from windrow.ingest.advice import unsorted_warnings
 from windrow.ingest.batch import StreamBatch
+from windrow.ingest.casts import cast_schema, joining
 from windrow.ingest.late import ArrivalRule
-from windrow.ingest.report import Counts, split_of, told_by
+from windrow.ingest.report import Counts, Told, split_of, told_by
 from windrow.ingest.result import IngestResult, nothing_of, result_of, summary_of
 from windrow.ingest.sources import Source
 from windrow.ingest.spill import MEMORY_OF_A_TASK, held_rows
@@ -24,6 +26,7 @@ from windrow.metastore import Checkpoint, CommitKind, CommitRecord, CommitState,
 from windrow.model.invariants import require
 from windrow.model.limits import Limits
 from windrow.model.scope import DEFAULT_SOURCE
+from windrow.model.sparse import Spread, sparse_warning
 from windrow.model.split import SplitMetadata
 from windrow.runners.leases import held
 from windrow.runners.memory import default_budget, shares
@@ -67,6 +70,8 @@ class Ingest:
     """Keep rows that are dropped in files of their own, and drop files of other types instead of refusing all."""
     memory_budget: int | None = None
     """Bytes that the run takes in this process, or each of its tasks where Spark runs them; None is the default."""
+    casts: Mapping[str, pa.DataType] = field(default_factory=dict)
+    """Types that columns get before they join the table, though values may lose digits."""
     threads: int | None = None
     """How many tasks run at once in this process, if the memory is enough; None is one for each core."""
     memory_limit: int | None = None
@@ -122,8 +127,10 @@ class Ingest:
 
     def check(self, schema: pa.Schema) -> pa.Schema:
         """Refuse rows that cannot be points of the table; return the columns that its splits will have."""
+        schema = cast_schema(schema, self.casts)
         check_rows(schema, self.table.settings)
-        return written_schema(schema, self.table.settings)
+        columns = self.metastore.columns(self.table.table_id)
+        return joining(written_schema(schema, self.table.settings), {each.name: each.type for each in columns})
 
     def publish(self, attempt: int, reports: Sequence[str]) -> IngestResult:
         """Make visible what the tasks of an attempt reported, and move the checkpoint of the stream with it."""
@@ -147,7 +154,17 @@ class Ingest:
             checkpoint=checkpoint,
             summary=summary,
         )
-        return result_of(self.table.name, published, summary)
+        return result_of(self.table.name, published, summary, warnings=self._warnings(told))
+
+    def _warnings(self, told: Told) -> list[str]:
+        """Return what to look at; a stream has nobody who reads it."""
+        if self.batch is not None:
+            return []
+        settings = self.table.settings
+        known = {column.name for column in self.metastore.columns(self.table.table_id)}
+        sparse = sparse_warning(Spread.of_splits(told.splits), settings.window)
+        unsorted = unsorted_warnings(settings, known | told.names.attributes)
+        return [*([] if sparse is None else [sparse]), *unsorted]
 
     def give_up(self, attempt: int) -> None:
         """Give an attempt up before it was published; its files are orphans."""
@@ -174,6 +191,7 @@ class Ingest:
             columns=columns,
             store_options=self.store_options,
             dead_letter=self.dead_letter,
+            casts=self.casts,
             held_rows=held_rows(MEMORY_OF_A_TASK if self.memory_budget is None else self.memory_budget),
         )
 

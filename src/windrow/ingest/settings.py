@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+import pyarrow as pa
 
 from windrow.context import Context
 from windrow.ingest.batch import StreamBatch
+from windrow.ingest.casts import parse_casts
 from windrow.ingest.late import ArrivalRule
 from windrow.ingest.run import Ingest
 from windrow.model.scope import DEFAULT_SOURCE
@@ -33,6 +37,8 @@ class IngestSettings:
     """Whether rows that are dropped are kept in files, and rows of other types are dropped instead of refused."""
     memory_budget: str | int | None = None
     """Memory that an ingest takes in this process, such as "256MiB", or that each of its tasks takes on Spark."""
+    cast: Mapping[str, str | pa.DataType] | None = None
+    """Types that columns get before they join the table, such as {"value": "double"}, though values lose digits."""
     threads: int | None = None
     """How many tasks run at once in this process; None is one for each core."""
 
@@ -55,6 +61,7 @@ class IngestSettings:
             batch=batch,
             dead_letter=self.dead_letter,
             memory_budget=None if self.memory_budget is None else parse_bytes(self.memory_budget, "memory_budget"),
+            casts=parse_casts(self.cast),
             threads=check_threads(self.threads) or context.limits.threads,
             memory_limit=context.limits.memory,
         )

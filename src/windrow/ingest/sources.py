@@ -17,6 +17,7 @@ from windrow.ingest.chunks import Chunk, chunks_of
 from windrow.ingest.coerce import joined_types
 from windrow.ingest.files import FileFormat, FilePart, SourceFile, deal_out, find_files, read_part, schema_of
 from windrow.ingest.promotion import with_promoted_attributes
+from windrow.ingest.values import table_of
 from windrow.model.widening import plain
 from windrow.runners.local import run_locally
 from windrow.runners.spark import Work, run_on_partitions
@@ -101,6 +102,8 @@ class FilesSource:
     spark: SparkSession | None = None
     known: Mapping[str, pa.DataType] | None = None
     """The table's columns; when they are given, files that conflict with them or with others are set aside."""
+    casts: Mapping[str, pa.DataType] = field(default_factory=dict)
+    """Types that columns get before they join the table."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -118,7 +121,7 @@ class FilesSource:
         conflicts = []
         for file in self.files:
             try:
-                types |= joined_types(file.name, schema_of(file), types, self.known or {})
+                types |= joined_types(file.name, self._cast(schema_of(file)), types, self.known or {})
             except (InvalidInput, Damaged) as error:
                 if self.known is None or (isinstance(error, Damaged) and not file.is_text):
                     raise
@@ -126,6 +129,9 @@ class FilesSource:
         if not types and conflicts:
             raise InvalidInput(f"{conflicts[0]}; no file fits the table")
         return types, tuple(conflicts)
+
+    def _cast(self, schema: pa.Schema) -> pa.Schema:
+        return pa.schema([(each.name, self.casts.get(each.name, each.type)) for each in schema])
 
     def run(self, work: Work, on_report: OnReport, threads: int | None = None) -> list[str]:
         """Deal the files out and run the work on each share."""
@@ -180,6 +186,8 @@ class ArrowSource:
 
     stream: pa.RecordBatchReader
     chunk_bytes: int = field(default=_CHUNK_BYTES)
+    table: pa.Table | None = field(default=None, repr=False)
+    """All rows, where they are in memory."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -190,6 +198,19 @@ class ArrowSource:
     def on_spark(self) -> bool:
         """Whether Spark's tasks do the work: they do not."""
         return False
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks read the rows, as far as that is known."""
+        return 1 if self.table is None else max(-(-self.table.nbytes // self.chunk_bytes), 1)
+
+    def sample(self, columns: Sequence[str]) -> list[list[pa.RecordBatch]]:
+        """Return some columns of all rows; none of a stream, which can be read but once."""
+        if self.table is None or not set(columns) <= set(self.table.column_names):
+            return []
+        whole = self.table.select(list(columns))
+        rows = max(-(-whole.num_rows // self.tasks), 1)
+        return [whole.slice(start, rows).to_batches() for start in range(0, whole.num_rows, rows)]
 
     def run(self, work: Work, on_report: OnReport, threads: int | None = None) -> list[str]:
         """Run the work on chunks of the stream, each of which is read as its task takes it."""
@@ -213,14 +234,15 @@ def source_of(
     file_format: FileFormat | None = None,
     store_options: Mapping[str, str] | None = None,
     types: Mapping[str, pa.DataType] | None = None,
+    casts: Mapping[str, pa.DataType] | None = None,
     attributes: AttributeRule = _DEFAULT_RULE,
     set_aside: bool = False,
 ) -> Source:
-    """Return the source that a value is: a DataFrame, paths, or anything with `__arrow_c_stream__`.
+    """Return the source that a value is: a DataFrame, paths, anything with `__arrow_c_stream__`, or Python's own.
 
-    `types` are those of columns that the table has; files of text are read by them instead of guessing. `attributes`
-    says which attributes of OTLP metrics become columns. With `set_aside`, files that do not fit the table are read
-    nevertheless, for the tasks to drop.
+    `types` are those of columns that the table has; files of text are read by them, or by `casts`, instead of guessing.
+    `attributes` says which attributes of OTLP metrics become columns. With `set_aside`, files that do not fit the table
+    are read nevertheless, for the tasks to drop.
     """
     if hasattr(rows, "mapInArrow"):
         return FrameSource(rows)
@@ -228,21 +250,22 @@ def source_of(
         rows = [rows]
     if isinstance(rows, list | tuple) and rows and all(isinstance(each, str | Path) for each in rows):
         names = [str(each) for each in rows]
-        files = find_files(names, file_format=file_format, store_options=store_options, types=types)
+        wanted = {**(types or {}), **(casts or {})}
+        files = find_files(names, file_format=file_format, store_options=store_options, types=wanted)
         files = [
             replace(file, set_aside=set_aside)
             for file in with_promoted_attributes(files, attributes, keep=spark is None)
         ]
-        return FilesSource(files, spark, (types or {}) if set_aside else None)
-    if isinstance(rows, pa.RecordBatch):
-        rows = pa.Table.from_batches([rows])
-    if isinstance(rows, pa.Table):
+        return FilesSource(files, spark, (types or {}) if set_aside else None, casts or {})
+    found = table_of(rows)
+    if found is not None:
         # Arrow's C interface cuts names at a NUL.
-        return ArrowSource(rows.to_reader())
+        return ArrowSource(found.to_reader(), table=found)
     if hasattr(rows, "__arrow_c_stream__"):
         return ArrowSource(pa.RecordBatchReader.from_stream(rows))
     raise InvalidInput(
-        f"cannot ingest a {type(rows).__name__}; give a Spark DataFrame, an Arrow table or stream, or paths of files"
+        f"cannot ingest a {type(rows).__name__}; give a DataFrame of Spark, Polars or pandas, an Arrow table or "
+        "stream, a dict of columns, a list of dicts, or paths of files"
     )
 
 

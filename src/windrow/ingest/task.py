@@ -48,6 +48,8 @@ class WriteTask:
     store_options: Mapping[str, str] = field(default_factory=dict)
     dead_letter: bool = False
     """Keep rows that are dropped, and drop those of other types instead of refusing them."""
+    casts: Mapping[str, pa.DataType] = field(default_factory=dict)
+    """Types that columns get before they join the table, though values may lose digits."""
     held_rows: int = HELD_ROWS
     """Bytes of rows that the task holds at once."""
 
@@ -86,7 +88,7 @@ class WriteTask:
         The batches are let go as soon as their rows are in another place: they count against the task's memory.
         """
         types = {column.name: column.type for column in self.columns.values()}
-        fitting, rejected = set_apart(held, types) if self.dead_letter else (held, [])
+        fitting, rejected = set_apart(held, types, self.casts) if self.dead_letter else (held, [])
         fit = self._fitted(fitting, types)
         rejected += fit.rejected
         rows = fit.rows
@@ -116,7 +118,7 @@ class WriteTask:
         """Bring batches to the table's types; without dead letters, all of their rows must fit."""
         required = required_columns(self.settings.signal)
         time = self.settings.timestamp, self.settings.timestamp_unit
-        parts = [fitted(pa.Table.from_batches([batch]), types, required, time) for batch in batches]
+        parts = [fitted(pa.Table.from_batches([batch]), types, required, time, self.casts) for batch in batches]
         tables = [part.rows if self.dead_letter else part.require_all() for part in parts]
         rejected = together(each for part in parts for each in part.rejected)
         return Fitted(_joined(tables, types), sum(part.rounded for part in parts), rejected)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-__all__ = ["WAYS_OUT", "holds", "plain", "stored", "widened"]
+__all__ = ["WAYS_OUT", "holds", "joined", "plain", "stored", "takes", "widened"]
 
 _SIGNED = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 _UNITS = ("s", "ms", "us", "ns")
@@ -49,6 +49,21 @@ def holds(kind: pa.DataType, other: pa.DataType) -> bool:
     if pa.types.is_timestamp(one) and pa.types.is_timestamp(two):
         return bool((one.tz is None) == (two.tz is None))
     return bool(widened(one, two) == one)
+
+
+def joined(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    """Return the type for data of both: one that holds both, or doubles for whole numbers that are exact in them."""
+    both = widened(one, other)
+    if both is None and pa.types.is_floating(one) != pa.types.is_floating(other):
+        integer = other if pa.types.is_floating(one) else one
+        return pa.float64() if pa.types.is_integer(plain(integer)) else None
+    return both
+
+
+def takes(kind: pa.DataType, other: pa.DataType) -> bool:
+    """Say whether a column of a type can take values of another, all of them or those that are exact in it."""
+    whole = pa.types.is_integer(plain(other)) and pa.types.is_floating(kind)
+    return bool(holds(kind, other) or (whole and joined(kind, other) == kind))
 
 
 def stored(kind: pa.DataType, precision: str) -> pa.DataType:

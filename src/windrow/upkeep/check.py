@@ -24,6 +24,7 @@ from windrow.mirror.audit import Fault, audit, repair_mirror
 from windrow.mirror.follow import Mirror
 from windrow.model.names import name_problems
 from windrow.model.settings import TableSettings
+from windrow.model.sparse import Spread, sparse_warning
 from windrow.model.split import SidecarLocation, SplitMetadata
 from windrow.runners.local import run_locally
 from windrow.runners.spark import run_on_partitions
@@ -64,6 +65,8 @@ class CheckResult:
     findings: tuple[Finding, ...]
     repaired: tuple[Finding, ...] = ()
     not_checked: tuple[str, ...] = _NOT_CHECKED
+    warnings: tuple[str, ...] = ()
+    """What is not wrong, but slow, and what to set."""
 
     @property
     def sound(self) -> bool:
@@ -114,8 +117,10 @@ class CheckTable:
         counts = (0, 0, 0, 0)
         if broken or (found and not 0 <= table.oldest_version <= table.version):
             return CheckResult(self.name, table.version, by, *counts, tuple(found))
+        warnings: tuple[str, ...] = ()
         with self._held(table, table.version) as at:
             try:
+                warnings = self._warnings(table)
                 of_splits, counts = self._splits(table, at, data=data, spark=spark)
                 found += of_splits
                 found += self._names(table)
@@ -124,7 +129,12 @@ class CheckTable:
                 found += self._database([str(error)])
         left = self._repair(table, found, data=data) if repair else found
         repaired = tuple(each for each in found if each not in left)
-        return CheckResult(self.name, table.version, by, *counts, tuple(left), repaired)
+        return CheckResult(self.name, table.version, by, *counts, tuple(left), repaired, warnings=warnings)
+
+    def _warnings(self, table: TableRecord) -> tuple[str, ...]:
+        listed = chain.from_iterable(self.context.metastore.splits(table.table_id, table.version, page_size=_PAGE))
+        found = sparse_warning(Spread.of_splits(listed), table.settings.window)
+        return () if found is None else (found,)
 
     def _splits(
         self, table: TableRecord, at: int | Pin, *, data: bool, spark: SparkSession | None
