@@ -66,7 +66,7 @@ def _one(scenario: Scenario, world: World, kind: FaultKind | DatabaseFault, nth:
     with world.open() as lake:
         scenario.check(world, lake)
     # What a dead process held runs out.
-    world.clock.advance(1000)
+    world.clock.advance(4000)
     with world.open() as lake:
         scenario.act(lake)
         scenario.finish(world, lake)
