@@ -44,7 +44,7 @@ class TestSparseData:
         result = table.ingest(readings())
         assert result.splits == 200
         (warning,) = result.warnings
-        assert "no window is longer" in warning
+        assert "no longer window makes fewer" in warning
 
     def test_dense_data_is_not_warned_of(self, table):
         dense = readings(5_000, step=1)

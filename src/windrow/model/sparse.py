@@ -53,6 +53,6 @@ def sparse_warning(spread: Spread, window: int) -> str | None:
             f"{spread.in_longest:,} files, once compacted"
         )
     return (
-        f"{found}, and no window is longer. Partition by fewer tenants (partition_by), or leave such rows in files of "
-        "your own and let these join the table (table.register)"
+        f"{found}, and no longer window makes fewer. Partition by fewer tenants (partition_by), or leave such rows in "
+        "files of your own and let these join the table (table.register)"
     )
