@@ -33,6 +33,8 @@ __all__ = ["DEFAULT_OPTIONS", "Merge", "MergeOptions"]
 
 LEAST_ROWS = 256 * 1024
 """A batch has so many rows whatever the budget: with fewer, hardly a row group could be written of any."""
+_WORK = 24 * 2**20
+"""What a merge takes besides its rows: pages that are being written, and what libraries hold."""
 NOTHING = (-1, -1)
 """A key below all others: an input of which nothing is loaded lets nothing pass."""
 
@@ -135,7 +137,7 @@ class Merge:
 
     def _most(self, row_bytes: int) -> int:
         """How many rows a batch should have."""
-        return max(self.options.memory_budget // row_bytes, self.options.layout.row_group_rows)
+        return max((self.options.memory_budget - _WORK) // row_bytes, self.options.layout.row_group_rows)
 
     def close(self) -> None:
         """Drop what was written but not stored."""
