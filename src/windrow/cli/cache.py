@@ -1,4 +1,4 @@
-"""`windrow cache`: what is kept of remote and foreign files on the local disk, and how to be rid of it."""
+"""`windrow cache`: what is cached of remote and foreign files on the local disk, and how to be rid of it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _folder = click.option(
 
 @click.group(cls=Group)
 def cache() -> None:
-    """Look at what is kept on this machine of remote and foreign files."""
+    """Look at what is cached on this machine of remote and foreign files."""
 
 
 @cache.command()
@@ -40,16 +40,16 @@ def stats(invocation: Invocation, folder: str | None, *, prometheus: bool) -> No
     from windrow.cache.ledger import Ledger
     from windrow.cache.metrics import GAUGES, summed
 
-    kept = DiskCache(folder or cache_folder(os.environ), CacheSettings().disk_bytes)
-    contents, counted = kept.contents(), Ledger(kept.folder).rows()
+    disk = DiskCache(folder or cache_folder(os.environ), CacheSettings().disk_bytes)
+    contents, counted = disk.contents(), Ledger(disk.folder).rows()
     if prometheus:
-        held = [CacheRow(kept.metrics.name, row.kind, values=row.values, bytes=row.bytes) for row in contents]
+        held = [CacheRow(disk.metrics.name, row.kind, values=row.values, bytes=row.bytes) for row in contents]
         text = prometheus_text(summed([*counted, *held]))
         invocation.output.answer({"prometheus": text}, text.rstrip)
         return
     kinds = [asdict(row) for row in contents]
     counters = [{name: value for name, value in asdict(row).items() if name not in GAUGES} for row in counted]
-    result = {"folder": str(kept.folder), "budget": kept.budget, "bytes": kept.weight, "kinds": kinds}
+    result = {"folder": str(disk.folder), "budget": disk.budget, "bytes": disk.weight, "kinds": kinds}
     invocation.output.answer(result | {"counters": counters}, lambda: _text(result, counters))
 
 
@@ -66,16 +66,16 @@ def _text(result: Mapping[str, Any], counters: Sequence[Mapping[str, Any]]) -> s
 @click.option("--dry-run", is_flag=True, help="Say what would be removed, remove nothing.")
 @pass_invocation
 def clear(invocation: Invocation, folder: str | None, *, dry_run: bool) -> None:
-    """Remove everything that is kept; queries that run meanwhile read it again."""
+    """Remove everything that is cached; queries that run meanwhile read it again."""
     from windrow.cache import CacheSettings, DiskCache
     from windrow.cache.default import cache_folder
     from windrow.cache.ledger import Ledger
 
-    kept = DiskCache(folder or cache_folder(os.environ), CacheSettings().disk_bytes)
-    values, size = kept.size(), kept.weight
+    disk = DiskCache(folder or cache_folder(os.environ), CacheSettings().disk_bytes)
+    values, size = disk.size(), disk.weight
     if not dry_run:
-        kept.invalidate_all()
-        Ledger(kept.folder).clear()
-    result = {"folder": str(kept.folder), "values": values, "bytes": size, "dry_run": dry_run}
+        disk.invalidate_all()
+        Ledger(disk.folder).clear()
+    result = {"folder": str(disk.folder), "values": values, "bytes": size, "dry_run": dry_run}
     verb = "would remove" if dry_run else "removed"
-    invocation.output.answer(result, lambda: f"{verb} {values:,} values, {format_bytes(size)}, from {kept.folder}")
+    invocation.output.answer(result, lambda: f"{verb} {values:,} values, {format_bytes(size)}, from {disk.folder}")

@@ -91,12 +91,12 @@ class Reckoning:
         return max(1, int(self.bytes_per_file + self.bytes_per_row * rows))
 
 
-def simulated(name: str, settings: TableSettings, known: Reckoning, why: str) -> Layout:
+def simulated(name: str, settings: TableSettings, reckoning: Reckoning, why: str) -> Layout:
     """Let a few windows pass, and look at the closed ones."""
     clock = SimulatedClock()
-    share = settings.window / known.duration
-    splits = min(max(2.0, known.splits_per_window * share), _MOST_SIMULATED)
-    rows = max(1, int(known.rows_per_window * share / splits))
+    share = settings.window / reckoning.duration
+    splits = min(max(2.0, reckoning.splits_per_window * share), _MOST_SIMULATED)
+    rows = max(1, int(reckoning.rows_per_window * share / splits))
     arrivals = Arrivals(
         sources=1,
         seconds_between=settings.window / splits,
@@ -108,10 +108,10 @@ def simulated(name: str, settings: TableSettings, known: Reckoning, why: str) ->
     changed = settings.changed(late_data_acceptance_window=0, retention=None)
     with tempfile.TemporaryDirectory() as folder, SqlMetastore(f"sqlite:///{folder}/m.db", clock=clock) as metastore:
         run = Simulation.of(metastore, changed, clock, arrivals)
-        run.size_of, run.compact_every = known.size_of, settings.window // 5
+        run.size_of, run.compact_every = reckoning.size_of, settings.window // 5
         samples = list(run.run(3.5 * settings.window / 3600, settings.window))
     after = samples[-1].splits_per_closed_window or 1.0
-    size = known.size_of(int(known.rows_per_window * share))
+    size = reckoning.size_of(int(reckoning.rows_per_window * share))
     return Layout(
         name=name,
         how="simulated",
@@ -119,11 +119,11 @@ def simulated(name: str, settings: TableSettings, known: Reckoning, why: str) ->
         target=settings.target_split_size,
         window=settings.window,
         size_bytes=size,
-        splits_before=round(known.splits_per_window * share, 1),
+        splits_before=round(reckoning.splits_per_window * share, 1),
         splits_after=after,
         write_amplification=samples[-1].write_amplification,
-        merge_seconds=round(size / known.bytes_per_second, 3),
-        query_ms=round(known.query_ms + known.query_ms_per_file * (after - 1), 3),
+        merge_seconds=round(size / reckoning.bytes_per_second, 3),
+        query_ms=round(reckoning.query_ms + reckoning.query_ms_per_file * (after - 1), 3),
     )
 
 

@@ -141,7 +141,7 @@ class _Bench:
             self.on_step(f"fan-in {fan_in}")
             tried.append(laboratory.fan_in(slices, fan_in))
         many = laboratory.query_ms(slices.splits, slices.question)
-        known = Reckoning.of(self.group, self.rows.num_rows, tried, many)
+        reckoning = Reckoning.of(self.group, self.rows.num_rows, tried, many)
         self.on_step("target sizes")
         targets = sorted({*_TARGETS, settings.target_split_size})
         if self._part_of_window() is None:
@@ -149,10 +149,10 @@ class _Bench:
         else:
             why = self._part_of_window() or ""
             changed = (settings.changed(target_split_size=target) for target in targets)
-            layouts = [simulated("target", each, known, why) for each in changed]
+            layouts = [simulated("target", each, reckoning, why) for each in changed]
         for duration in sorted({*_WINDOWS, settings.window}):
             self.on_step(f"window {format_seconds(duration)}")
-            layouts.append(self._window(duration, known))
+            layouts.append(self._window(duration, reckoning))
         return tried, layouts
 
     def _part_of_window(self) -> str | None:
@@ -161,7 +161,7 @@ class _Bench:
             return None
         return f"the sample has {self.rows.num_rows:,} of the window's {self.group.rows:,} rows; take all to measure it"
 
-    def _window(self, duration: int, known: Reckoning) -> Layout:
+    def _window(self, duration: int, reckoning: Reckoning) -> Layout:
         mine = self.group.scope.window_duration
         if duration % mine and mine % duration:
             why: str | None = f"windows of {format_seconds(mine)} make none of {format_seconds(duration)}"
@@ -172,7 +172,7 @@ class _Bench:
         if why is None:
             return measured_window(self.folder, rows, self.table.settings, duration)
         changed = self.table.settings.changed(window=duration, retention=None)
-        return simulated("window", changed, known, why)
+        return simulated("window", changed, reckoning, why)
 
     def _neighbours(self, duration: int) -> tuple[pa.Table, str | None]:
         """The rows of all windows that a longer one would hold, or why there are none such."""

@@ -159,6 +159,16 @@ class Commits(Catalog):
         new and keep the invariants, and the checkpoint must continue where the source stands. The same commit id
         again changes nothing and returns the first result. When the connection is lost, the outcome is read back.
         """
+
+        def apply(connection: Connection, row: Row[Any]) -> Published:
+            result = self._apply(connection, row, attempt, add, replace, checkpoint, columns, summary or {})
+            self.publish_attributes(connection, row.table_key, attributes, result.version)
+            return result
+
+        return self.publish_once(commit_id, apply)
+
+    def publish_once(self, commit_id: str, apply: Callable[[Connection, Row[Any]], Published]) -> Published:
+        """Publish an open commit by one transaction, or return its first result; a lost outcome is read back."""
         surely_open = False
         try:
             with self.database.writing() as connection:
@@ -166,8 +176,7 @@ class Commits(Catalog):
                 if row.state == CommitState.PUBLISHED:
                     return published_of(row)
                 surely_open = True
-                result = self._apply(connection, row, attempt, add, replace, checkpoint, columns, summary or {})
-                self.publish_attributes(connection, row.table_key, attributes, result.version)
+                result = apply(connection, row)
                 self._at_step("committing")
                 surely_open = False
         except MetastoreError as error:

@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 from sqlalchemy import Connection, Row, insert, or_, select, update
 
-from windrow.errors import Conflict, InvalidInput, MetastoreError, NotFound
+from windrow.errors import Conflict, InvalidInput, NotFound
 from windrow.metastore.catalog import column_of, columns_at, epoch_at, stored_type
-from windrow.metastore.commits import Commits, check_lease, not_committed, published_of, record_published
-from windrow.metastore.records import CommitKind, CommitState, Published, commit_of, table_checksum
+from windrow.metastore.commits import Commits, check_lease, record_published
+from windrow.metastore.records import CommitKind, Published, commit_of, table_checksum
 from windrow.metastore.schema import columns, scopes, splits, tables, type_changes
 from windrow.metastore.stored import stored
 from windrow.model.epochs import OldValues, SchemaHistory, TypeChange
@@ -67,32 +67,21 @@ class Epochs(Commits):
         if it is given, the newest. What was written under an earlier epoch can no longer be published. The same commit
         id again changes nothing and returns the first result; when the connection is lost, the outcome is read back.
         """
-        surely_open = False
-        try:
-            with self.database.writing() as connection:
-                row = self._locked(connection, commit_id)
-                if row.state == CommitState.PUBLISHED:
-                    return published_of(row)
-                surely_open = True
-                self._at_step("begun")
-                now = self.database.now(connection)
-                check_lease(row, attempt, now)
-                if row.kind != CommitKind.RETYPE:
-                    raise InvalidInput(f"commit {commit_id} is of kind {row.kind}; open one of kind retype")
-                table = connection.execute(select(tables).where(tables.c.table_key == row.table_key)).one()
-                change = TypeChange(epoch, table.version + 1, column, rule)
-                _begin_epoch(connection, table, change, kind, version)
-                result = Published(commit_id, table.version + 1, 0, 0, 0, 0)
-                noted = {**commit_of(row, table.table_id).summary, **(summary or {})}
-                record_published(connection, result, now, noted)
-                self._at_step("committing")
-                surely_open = False
-        except MetastoreError as error:
-            if surely_open:
-                raise not_committed(error) from error
-            return self._read_back(commit_id, error)
-        self._at_step("committed")
-        return result
+
+        def apply(connection: Connection, row: Row[Any]) -> Published:
+            self._at_step("begun")
+            now = self.database.now(connection)
+            check_lease(row, attempt, now)
+            if row.kind != CommitKind.RETYPE:
+                raise InvalidInput(f"commit {commit_id} is of kind {row.kind}; open one of kind retype")
+            table = connection.execute(select(tables).where(tables.c.table_key == row.table_key)).one()
+            change = TypeChange(epoch, table.version + 1, column, rule)
+            _begin_epoch(connection, table, change, kind, version)
+            result = Published(commit_id, table.version + 1, 0, 0, 0, 0)
+            record_published(connection, result, now, {**commit_of(row, table.table_id).summary, **(summary or {})})
+            return result
+
+        return self.publish_once(commit_id, apply)
 
 
 def _begin_epoch(
