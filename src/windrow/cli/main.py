@@ -23,6 +23,7 @@ from windrow.cli.failures import report, silence_stdout
 from windrow.cli.ingest import ingest
 from windrow.cli.inspect import inspect
 from windrow.cli.lake import lake
+from windrow.cli.migrate import migrate
 from windrow.cli.options import Group
 from windrow.cli.pm import pm
 from windrow.cli.register import register, unregister
@@ -54,7 +55,7 @@ def cli() -> None:
 _TABLES = (create, list_tables, describe, change, retype)
 _DATA = (ingest, register, unregister, compact, tune, inspect, sql, check, expire, gc)
 
-for _command in (*_TABLES, *_DATA, lake, pm, cache, config, compile_kernels, completion, demo):
+for _command in (*_TABLES, *_DATA, migrate, lake, pm, cache, config, compile_kernels, completion, demo):
     cli.add_command(_command)
 
 

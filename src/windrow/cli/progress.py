@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["counting", "merging", "ticking", "waiting"]
+__all__ = ["counting", "merging", "stepping", "ticking", "waiting"]
 
 
 @contextmanager
@@ -91,3 +91,22 @@ def ticking(what: str, expected: int | None = None) -> Iterator[Callable[[int, i
             status.update(f"{what}: {done[0]:,} rows, {format_bytes(done[1])}, {done[2]:,}{of} splits")
 
         yield advance
+
+
+@contextmanager
+def stepping(what: str, total: int, units: str) -> Iterator[Callable[[], None]]:
+    """Show how many steps of a known number are done; the block calls what it gets after each."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(units),
+        TimeRemainingColumn(),
+    )
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        bar = progress.add_task(what, total=total)
+        yield lambda: progress.advance(bar)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from windrow.compaction.task import Job, MergeTask
 from windrow.runners.local import run_locally
-from windrow.runners.spark import run_on_partitions
+from windrow.runners.spark import run_on_partitions, slots
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,13 +42,13 @@ def in_process(*, threads: int | None = None) -> Execute:
 
 def on_spark(spark: SparkSession) -> Execute:
     """Run merges as tasks of Spark, small ones together, in waves: a lost job costs the rest of its wave at most."""
-    slots = _slots(spark)
+    at_once = slots(spark)
 
     def execute(jobs: Iterable[Job], task: MergeTask, on_report: Callable[[str], None]) -> None:
         waiting = iter(jobs)
-        while wave := list(islice(waiting, slots * _WAVE_PER_SLOT)):
+        while wave := list(islice(waiting, at_once * _WAVE_PER_SLOT)):
             try:
-                _run_wave(spark, packed(wave, slots * _TASKS_PER_SLOT), task, on_report)
+                _run_wave(spark, packed(wave, at_once * _TASKS_PER_SLOT), task, on_report)
             except Exception as error:
                 # Merges that reported are published; the others are tried again.
                 _log.warning("a Spark job with %d merges failed: %s", len(wave), str(error).partition("\n")[0])
@@ -83,13 +83,3 @@ def _of_partition(
     for batch in rows:
         for number in batch.column(0).to_pylist():
             yield from task.report(batches[number], task_attempt)
-
-
-def _slots(spark: SparkSession) -> int:
-    """How many tasks run at once, as far as Spark tells; Connect does not."""
-    from pyspark.errors import PySparkException
-
-    try:
-        return max(1, int(spark.sparkContext.defaultParallelism))
-    except PySparkException:
-        return 8

@@ -20,6 +20,7 @@ from windrow.engines.shares import Share, Task, deal_out, files_of
 from windrow.engines.spark_conditions import exact_predicate, spark_condition, spark_name, spark_text
 from windrow.engines.spark_types import for_spark, is_native, spark_arrow_schema, spark_schema
 from windrow.model.predicate import Predicate
+from windrow.runners.spark import slots
 from windrow.scan.files import DataFile
 from windrow.scan.plan import ScanPlan
 from windrow.storage import LocalStore
@@ -57,7 +58,7 @@ def data_frame(selection: Selection, spark: SparkSession, lake: str, store_optio
         frame = _native(selection, spark, files, exact)
     else:
         task = Task.of(selection, lake, store_options)
-        frame = _by_tasks(task, spark, deal_out(files, _TASKS_PER_SLOT * _slots(spark)), selection.schema)
+        frame = _by_tasks(task, spark, deal_out(files, _TASKS_PER_SLOT * slots(spark)), selection.schema)
     # Spark's objects take no part in it; whoever keeps the frame keeps the version.
     frame.__dict__["_windrow_hold"] = hold
     return frame
@@ -146,13 +147,3 @@ def _by_tasks(task: Task, spark: SparkSession, shares: Sequence[Share], schema: 
             yield from rows_for_spark(task, shares[number], wanted)
 
     return spark.range(0, len(shares), 1, len(shares)).mapInArrow(read, spark_schema(schema))
-
-
-def _slots(spark: SparkSession) -> int:
-    """How many tasks run at once, as far as Spark tells; Connect does not."""
-    from pyspark.errors import PySparkException
-
-    try:
-        return max(1, int(spark.sparkContext.defaultParallelism))
-    except PySparkException:
-        return 8

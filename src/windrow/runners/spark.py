@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Work", "run_on_partitions"]
+__all__ = ["Work", "run_on_partitions", "slots"]
 
 Work = Callable[[Iterable[pa.RecordBatch], int], Iterator[str]]
 """Takes the batches of a partition and the number of the task's attempt, and yields reports as text."""
@@ -92,3 +92,13 @@ class _Heard:
         """Return what was heard after the first `count` reports, in the driver."""
         heard: list[str] = self._accumulator.value[count:]
         return heard
+
+
+def slots(spark: SparkSession) -> int:
+    """How many tasks run at once, as far as Spark tells; Connect does not."""
+    from pyspark.errors import PySparkException
+
+    try:
+        return max(1, int(spark.sparkContext.defaultParallelism))
+    except PySparkException:
+        return 8
