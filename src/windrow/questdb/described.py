@@ -1,0 +1,180 @@
+"""A sidecar of ours for a partition of QuestDB's: its own `_pm` with the names of the table and a Parquet schema.
+
+`_pm` has no Parquet schema: it knows QuestDB's types instead, and by these the schema is written. Its columns are
+found by field id, so that renamed ones have the table's name, and dropped ones are left out. Bounds and bloom filters
+are taken over where the stored values are the values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windrow.errors import Damaged, Incompatible
+from windrow.kernels import rules as r
+from windrow.parquet import thrift as t
+from windrow.parquet.chunk import Encoding as ParquetEncoding
+from windrow.questdb.types import ColumnType, type_name
+from windrow.sidecar import Sidecar, layout
+from windrow.sidecar.blocks import RowGroups
+from windrow.sidecar.bounds import LongBounds
+from windrow.sidecar.extensions import schema_section, snapshot_entries
+from windrow.sidecar.layout import Encoding, Order, PageFlag, StatFlag
+from windrow.sidecar.types import order_of
+from windrow.sidecar.writer import Columns, Snapshot, create
+
+__all__ = ["FileColumn", "describe"]
+
+_WRITER = "QuestDB"
+_TYPE_DEFINED_ORDER = 1
+_BOUNDS = sum(StatFlag) & ~(StatFlag.NULL_COUNT_PRESENT | StatFlag.DISTINCT_COUNT_PRESENT)
+_ENCODINGS = (
+    (Encoding.PLAIN, ParquetEncoding.PLAIN),
+    (Encoding.RLE_DICTIONARY, ParquetEncoding.RLE_DICTIONARY),
+    (Encoding.DELTA_BINARY_PACKED, ParquetEncoding.DELTA_BINARY_PACKED),
+    (Encoding.DELTA_LENGTH_BYTE_ARRAY, ParquetEncoding.DELTA_LENGTH_BYTE_ARRAY),
+    (Encoding.DELTA_BYTE_ARRAY, ParquetEncoding.DELTA_BYTE_ARRAY),
+    (Encoding.BYTE_STREAM_SPLIT, ParquetEncoding.BYTE_STREAM_SPLIT),
+)
+
+
+class FileColumn(NamedTuple):
+    """A column of the table that a partition's file has."""
+
+    name: str
+    position: int
+    """Its place among the descriptors of `_pm`."""
+    type: ColumnType
+    """What the file has it as."""
+    has_nulls: bool
+    """Whether a row group may hold nulls of it."""
+
+
+def describe(pm: Sidecar, columns: Sequence[FileColumn]) -> bytes:
+    """The sidecar of the columns, in their order."""
+    for column in columns:
+        _check(pm, column)
+    places = [column.position for column in columns]
+    is_odd = np.array([not column.type.is_shown_as_stored for column in columns], bool)
+    chunks = pm.chunks[:, places]
+    chunks["stat_flags"][:, is_odd] &= np.uint8(~_BOUNDS & 0xFF)
+    descriptors = pm.descriptors[places]
+    # Files that QuestDB updates in place keep a first guess at the repetition; levels are always right.
+    descriptors["flags"] = descriptors["max_def_level"].astype(np.int32) << layout.REPETITION_SHIFT
+    groups = RowGroups(
+        rows=pm.row_counts.astype("<u8"),
+        chunks=chunks,
+        long_bounds=_long_bounds(pm, chunks),
+        blooms=_blooms(pm, columns),
+        pages=_pages(chunks),
+    )
+    footer = pm.footer
+    entries = snapshot_entries(created_by=_WRITER, version=2, key_value={}, etag=None)
+    snapshot = Snapshot(footer.parquet_footer_offset, footer.parquet_footer_length, 0, None, None, entries)
+    return create(_header(pm, columns, descriptors), groups, snapshot)
+
+
+def _check(pm: Sidecar, column: FileColumn) -> None:
+    record = pm.descriptors[column.position]
+    where = f"{pm.name}: column {column.name!r}"
+    if record["max_rep_level"]:
+        raise Incompatible(
+            f"{where} holds arrays as nested lists, which are not read; convert the partition to native and back, with "
+            "cairo.partition.encoder.parquet.raw.array.encoding.enabled=true in server.conf"
+        )
+    length = column.type.length
+    if record["physical_type"] != column.type.physical or (length and record["fixed_byte_len"] != length):
+        raise Incompatible(
+            f"{where} of type {type_name(column.type.code)} has the physical type {record['physical_type']} of "
+            f"{record['fixed_byte_len']} bytes; a newer QuestDB wrote it, use a newer Windrow"
+        )
+    if record["max_def_level"] > 1:
+        raise Damaged(f"{where} is flat and has definition level {record['max_def_level']}; restore the file")
+
+
+def _header(pm: Sidecar, columns: Sequence[FileColumn], descriptors: NDArray[np.void]) -> Columns:
+    names = [column.name for column in columns]
+    orders = [_order(column.type) for column in columns]
+    elements = [_element(column, int(record["max_def_level"])) for column, record in zip(columns, descriptors, strict=True)]
+    root = t.struct(t.binary(4, b"questdb"), t.i32(5, len(columns)))
+    schema = t.list_of(2, r.RECORD, [root, *elements]).value
+    known_orders = [t.struct(t.nested(_TYPE_DEFINED_ORDER, t.struct()))] * len(columns)
+    places = [column.position for column in columns]
+    timestamp = pm.designated_timestamp
+    designated = places.index(timestamp) if timestamp is not None and timestamp in places else layout.NONE
+    return Columns(
+        names=names,
+        descriptors=descriptors,
+        designated_timestamp=designated,
+        sorting=[designated] if designated >= 0 and pm.sorting == (timestamp,) else [],
+        windrow=schema_section(names, orders, schema, t.list_of(7, r.RECORD, known_orders).value),
+    )
+
+
+def _order(kind: ColumnType) -> Order:
+    if not kind.is_shown_as_stored:
+        return Order.UNDEFINED
+    order = order_of(kind.code, kind.physical)
+    # QuestDB has no unsigned numbers.
+    return Order.SIGNED if order is Order.SIGN_UNKNOWN else order
+
+
+def _element(column: FileColumn, repetition: int) -> bytes:
+    kind = column.type
+    fields = [t.i32(1, kind.physical)]
+    if kind.length is not None:
+        fields.append(t.i32(2, kind.length))
+    fields += [t.i32(3, repetition), t.binary(4, column.name.encode())]
+    if kind.converted is not None:
+        fields.append(t.i32(6, kind.converted))
+    if kind.converted is not None and hasattr(kind.stored, "precision"):
+        fields += [t.i32(7, kind.stored.scale), t.i32(8, kind.stored.precision)]
+    if kind.unit is not None:
+        unit = t.struct(t.nested(kind.unit, t.struct()))
+        fields.append(t.nested(10, t.struct(t.nested(8, t.struct(t.boolean(1, value=True), t.nested(2, unit))))))
+    return t.struct(*fields)
+
+
+def _long_bounds(pm: Sidecar, chunks: NDArray[np.void]) -> LongBounds:
+    """Where `_pm` keeps bounds that are longer than a slot."""
+    out_of_line = (pm.entries * layout.WORD + pm.header.block_size)[:, None]
+    starts = np.zeros((*chunks.shape, 2), np.int64)
+    lengths = np.zeros((*chunks.shape, 2), np.int64)
+    for number, side in enumerate(layout.SIDES):
+        slots = chunks[side.slot]
+        far = ((chunks["stat_flags"] & side.present) != 0) & ((chunks["stat_flags"] & side.inlined) == 0)
+        start = out_of_line + (slots >> np.uint64(16)).astype(np.int64)
+        length = (slots & np.uint64(layout.LONGEST_BOUND)).astype(np.int64)
+        is_there = far & (length > 0) & (start + length <= pm.footer.offset)
+        starts[..., number], lengths[..., number] = np.where(is_there, start, 0), np.where(is_there, length, 0)
+        lost = far & ~is_there
+        chunks["stat_flags"][lost] &= np.uint8(~(side.present | side.exact) & 0xFF)
+    return LongBounds(bytes(pm.buffer), starts, lengths)
+
+
+def _blooms(pm: Sidecar, columns: Sequence[FileColumn]) -> dict[tuple[int, int], bytes]:
+    found = {}
+    filtered = set(pm.bloom_columns.tolist())
+    for place, column in enumerate(columns):
+        if column.position in filtered and column.type.is_shown_as_stored:
+            for group in range(pm.row_group_count):
+                bits = pm.bloom(group, column.position)
+                if bits is not None:
+                    found[group, place] = bytes(bits)
+    return found
+
+
+def _pages(chunks: NDArray[np.void]) -> NDArray[np.void]:
+    """What readers of a footer want to know; a chunk begins with its dictionary, which readers recognise."""
+    pages = np.zeros(chunks.shape, layout.PAGES)
+    pages["data_page_offset"] = chunks["byte_range_start"]
+    pages["uncompressed_size"] = chunks["total_compressed"]
+    encodings = np.full(chunks.shape, 1 << ParquetEncoding.RLE, np.uint32)
+    for ours, theirs in _ENCODINGS:
+        encodings |= ((chunks["encodings"] & ours) != 0) * np.uint32(1 << theirs)
+    pages["encodings"] = encodings
+    pages["flags"] = PageFlag.HAS_STATISTICS
+    return pages
