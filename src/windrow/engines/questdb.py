@@ -71,8 +71,12 @@ def snapshot_relation(snapshot: Snapshot, *, has_wide: bool = False, prune: bool
         attached = Step("Parquet partitions", "partitions", len(snapshot.txn.partitions), len(files))
         return replace(found, steps=Rows(Step, (attached, *found.steps)))
 
+    def release() -> None:
+        for partition in snapshot.partitions:
+            partition.store.release()
+
     wide = {name: kind.shown for name, kind in kinds.items() if has_wide and _is_wide(kind)}
-    return Relation(shown, plan, explain=explain, old=old, wide=wide)
+    return Relation(shown, plan, explain=explain, release=release, old=old, wide=wide)
 
 
 def _changed(

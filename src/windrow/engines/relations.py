@@ -36,6 +36,8 @@ class Relation:
     """Names that rows may keep in a column of maps instead of one of their own, and the name of that column."""
     forget: Callable[[], None] = lambda: None
     """Called when a file turned out to be replaced, before everything is planned anew."""
+    release: Callable[[], None] = lambda: None
+    """Called when a query of it has ended, to let go of files."""
     hold: Callable[[], Hold] | None = None
     """Holds the version that is read, for as long as it is; None where there are no versions."""
     answer: Callable[[Asked], list[pa.Scalar] | None] | None = None
