@@ -21,7 +21,9 @@ from windrow.engines.duckdb import Asked, DuckDBEngine
 from windrow.engines.explanation import Explanation
 from windrow.engines.foreign import ForeignRelations
 from windrow.engines.frames import as_tables, named_frames
+from windrow.engines.questdb import snapshot_relation
 from windrow.engines.relations import Relation
+from windrow.engines.table_functions import DatabaseCall
 from windrow.errors import AlreadyExists, Closed, NotFound, WindrowError
 from windrow.identity.binding import Accept
 from windrow.identity.folders import has_log, table_folders
@@ -32,6 +34,8 @@ from windrow.model.limits import Limits
 from windrow.model.rows import Rows
 from windrow.model.settings import TableSettings
 from windrow.model.units import format_count
+from windrow.questdb.database import Database, open_database, open_table
+from windrow.questdb.snapshot import Native
 from windrow.scan.cells import Cells
 from windrow.scan.context import ReadContext, ScanContext
 from windrow.scan.files import weight_of
@@ -273,7 +277,7 @@ class Lake:
         self, query: str, params: Parameters, tables: Mapping[str, object] | None, found: Mapping[str, Any]
     ) -> Asked:
         frames = as_tables(tables or {}, self._tables.named(tables or {}))
-        return Asked(query, self._tables, self._foreign, params, frames, found)
+        return Asked(query, self._tables, self._foreign, self._database_relation, params, frames, found)
 
     def _started(self) -> DuckDBEngine:
         with self._starting:
@@ -297,6 +301,18 @@ class Lake:
                 found = ForeignFiles(context, self.context.store_options, beside=self._sidecars_beside)
                 self._files = ForeignRelations(found)
         return self._files(pattern)
+
+    def questdb(self, path: str | Path, *, native: Native = "refuse", recover: bool = False) -> Database:
+        """Open the folder of a QuestDB database, read-only, with the limits of this lake; see docs/questdb.md."""
+        return open_database(path, native=native, recover=recover, limits=self.context.limits)
+
+    def _database_relation(self, call: DatabaseCall) -> Relation:
+        """What `questdb(...)` stands for in a query: the newest commit of a table."""
+        if call.table is None:
+            table = open_table(call.path, **call.options)
+        else:
+            table = open_database(call.path, **call.options).table(call.table)
+        return snapshot_relation(table.snapshot, prune=self.context.prune)
 
     def close(self) -> None:
         """Close the lake: queries that are running end with `Closed`, and so does what is asked of it later."""

@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import TypeVar
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
 from windrow import forking
@@ -26,6 +27,7 @@ __all__ = ["RowStream", "count_rows", "scanning_cursor", "scanning_files", "use_
 T = TypeVar("T")
 
 _BATCH_ROWS = 2**15
+_WIDE_BYTES = 32
 _worker = Worker()
 """For scans of the main thread, one batch after the other."""
 
@@ -248,6 +250,8 @@ class _Opened:
 
 def _reachable(found: pa.DataType, wanted: pa.DataType) -> pa.DataType:
     """The type of the table, unless DuckDB has no such type and what it gives is another."""
+    if pa.types.is_decimal256(wanted) and pa.types.is_binary(found):
+        return wanted
     if pa.types.is_floating(found) != pa.types.is_floating(wanted):
         return found
     try:
@@ -259,7 +263,23 @@ def _reachable(found: pa.DataType, wanted: pa.DataType) -> pa.DataType:
 
 def _conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     columns = [
-        column if column.type == each.type else column.cast(each.type)
+        column if column.type == each.type else _cast(column, each.type)
         for column, each in zip(batch.columns, schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_decimal256(kind) and pa.types.is_binary(column.type):
+        return _wide_decimals(column, kind)
+    return column.cast(kind)
+
+
+def _wide_decimals(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Decimals of 32 bytes, highest first: Arrow has the lowest first."""
+    is_valid = column.is_valid()
+    held = column.fill_null(bytes(_WIDE_BYTES)).cast(pa.binary(_WIDE_BYTES))
+    words = np.frombuffer(held.buffers()[1], np.uint8, len(held) * _WIDE_BYTES, held.offset * _WIDE_BYTES)
+    turned = np.ascontiguousarray(words.reshape(-1, _WIDE_BYTES)[:, ::-1])
+    bitmap = pa.py_buffer(np.packbits(is_valid.to_numpy(zero_copy_only=False), bitorder="little"))
+    return pa.Array.from_buffers(kind, len(held), [bitmap, pa.py_buffer(turned)])

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -32,6 +33,7 @@ from windrow.engines.refusals import refusal
 from windrow.engines.relations import Relation
 from windrow.engines.sandbox import Guard, check_tables, lock
 from windrow.engines.statements import named_tables, refuse_changes
+from windrow.engines.table_functions import DatabaseCall, with_views
 from windrow.engines.tables import FixedTables, Tables
 from windrow.engines.taking import Collecting, Statement, Streaming, Taking
 from windrow.engines.views import Bound, Views
@@ -80,6 +82,8 @@ class Asked:
     """Those that the query names are looked at."""
     files: Callable[[str], Relation | None] = lambda _: None
     """What the path or address of Parquet files stands for; None leaves them to DuckDB."""
+    databases: Callable[[DatabaseCall], Relation] | None = None
+    """What a table of another database stands for; None leaves the call to DuckDB."""
     parameters: Parameters = None
     frames: Mapping[str, Any] = field(default_factory=dict)
     """Data of the caller, by name, as DuckDB can read it."""
@@ -222,12 +226,16 @@ class DuckDBEngine:
     def _planned(self, asked: Asked, take: Taking[T]) -> T:
         """Answer a query over what its names stand for now; once more where that changes meanwhile."""
         with forking.working():
-            asked, naming = self._allowed(asked)
+            asked, naming, calls = self._allowed(asked)
             named = asked.tables.named(self._named(naming, asked.query))
+            if asked.databases is not None:
+                named |= {name: partial(asked.databases, call) for name, call in calls.items()}
         for attempt in range(1, _ATTEMPTS + 1):
             with ExitStack() as stack:
                 try:
                     relations = {name: relation() for name, relation in named.items()}
+                    for each in relations.values():
+                        stack.callback(each.release)
                     holds = [stack.enter_context(each.hold()) for each in relations.values() if each.hold]
                 except SnapshotExpired:
                     # A version can be dropped before it is held; there is a newer one then.
@@ -250,15 +258,19 @@ class DuckDBEngine:
                     raise
         raise AssertionError("unreachable")
 
-    def _allowed(self, asked: Asked) -> tuple[Asked, Naming]:
-        """A statement as it is run; one that would change or hide a table of the lake is refused."""
+    def _allowed(self, asked: Asked) -> tuple[Asked, Naming, dict[str, DatabaseCall]]:
+        """A statement as it is run, and its calls; one that would change or hide a table of the lake is refused."""
         if self._guard is not None:
             asked = _confined(asked, self._guard)
+        calls: dict[str, DatabaseCall] = {}
+        if asked.databases is not None:
+            query, calls = with_views(asked.query)
+            asked = replace(asked, query=query) if calls else asked
         naming = self._templates.naming(asked.query)
         if naming.statements:
             refuse_changes(naming, asked.tables.names)
             asked = replace(asked, query=described(naming, asked.tables) or asked.query)
-        return asked, naming
+        return asked, naming, calls
 
     def _named(self, naming: Naming, query: str) -> set[str]:
         try:
@@ -404,7 +416,7 @@ def _confined(asked: Asked, guard: Guard) -> Asked:
     """The same without files and variables of the caller, if it is one that a sandbox runs."""
     names = guard.names(asked.query)
     check_tables(names, [*asked.tables.named(path[0] for path in names.tables), *asked.frames])
-    return replace(asked, files=lambda _: None, variables={})
+    return replace(asked, files=lambda _: None, databases=None, variables={})
 
 
 def _connected(limits: Limits) -> duckdb.DuckDBPyConnection:

@@ -36,6 +36,8 @@ class Relation:
     """Names that rows may keep in a column of maps instead of one of their own, and the name of that column."""
     forget: Callable[[], None] = lambda: None
     """Called when a file turned out to be replaced, before everything is planned anew."""
+    release: Callable[[], None] = lambda: None
+    """Called when a query of it has ended, to let go of files."""
     hold: Callable[[], Hold] | None = None
     """Holds the version that is read, for as long as it is; None where there are no versions."""
     answer: Callable[[Asked], list[pa.Scalar] | None] | None = None
@@ -46,6 +48,8 @@ class Relation:
     """As `plan`, and counts too how much there was to begin with."""
     old: OldColumns = field(default_factory=dict)
     """By schema epoch: columns that files of that epoch have with another type, and how these are read."""
+    wide: Mapping[str, pa.DataType] = field(default_factory=dict)
+    """Decimals of more digits than DuckDB has: bytes to DuckDB, highest first, and their types."""
 
     def narrowed(self, naming: Naming) -> Relation:
         """The same with those columns alone that a query can mean."""
@@ -118,7 +122,7 @@ def source_sql(
     )
     maps = {name: each.residual for name, each in old.items() if each.residual}
     rows = f"SELECT {_typed(cursor, columns, found)} {source}"
-    for taken in _steps(cursor, relation.columns.names, old, maps):
+    for taken in _steps(cursor, relation.columns, old, maps):
         rows = f"SELECT {', '.join(taken)} FROM ({rows})"
     # What an earlier epoch kept in a map under the name of a changed column was looked up already, if it is the same.
     attributes = {name: place for name, place in relation.attributes.items() if name not in old}
@@ -126,9 +130,10 @@ def source_sql(
 
 
 def _steps(
-    cursor: duckdb.DuckDBPyConnection, names: Sequence[str], old: Mapping[str, OldColumn], maps: Mapping[str, str]
+    cursor: duckdb.DuckDBPyConnection, columns: pa.Schema, old: Mapping[str, OldColumn], maps: Mapping[str, str]
 ) -> Iterator[list[str]]:
     """Yield what is selected in each step on the way from an earlier epoch to the newest."""
+    names = columns.names
     looked_up = {name: f"coalesce({sql_name(name)}, {_entry(place, name)})" for name, place in maps.items()}
     if looked_up:
         yield _selected(names, looked_up)
@@ -141,6 +146,14 @@ def _steps(
                 spelled = duckdb_types(cursor, pa.schema([("before", before), ("after", after)]))
                 values[name] = new_value(name, (before, spelled[0]), (after, spelled[1]), rule)
         yield _selected(names, values)
+    read = {name: each.readings for name, each in old.items() if each.readings}
+    for place in range(max(map(len, read.values()), default=0)):
+        yield _selected(names, {name: readings[place] for name, readings in read.items() if place < len(readings)})
+    if read:
+        types = duckdb_types(cursor, pa.schema([columns.field(name) for name in read]))
+        yield _selected(
+            names, {name: f"CAST({sql_name(name)} AS {kind})" for name, kind in zip(read, types, strict=True)}
+        )
 
 
 def _selected(names: Sequence[str], values: Mapping[str, str]) -> list[str]:

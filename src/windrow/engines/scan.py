@@ -103,6 +103,7 @@ class Scan:
     def to_polars(self) -> pl.LazyFrame:
         """Return the rows as a LazyFrame; columns and conditions that Polars asks for are left to the plan."""
         require_polars()
+        self.selection.refuse_wide("Polars")
         from windrow.engines.polars import lazy_frame
 
         return lazy_frame(self.selection, self.context)
@@ -112,6 +113,7 @@ class Scan:
 
         What the relation needs, and the version, is held for as long as the connection is there.
         """
+        self.selection.refuse_wide("DuckDB")
         if connection is None:
             connection = new_database(self.context.limits)
         with heeding_ctrl_c():
@@ -136,6 +138,7 @@ class Scan:
         """
         from windrow.engines.spark import data_frame
 
+        self.selection.refuse_wide("Spark")
         return data_frame(self.selection, spark, self.context.path, self.store_options)
 
     def _check_zone(self, connection: duckdb.DuckDBPyConnection) -> None:

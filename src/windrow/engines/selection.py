@@ -59,8 +59,8 @@ class Selection:
     @cached_property
     def schema(self) -> pa.Schema:
         """The columns with the types that they have in the table; what rows keep in a map is text."""
-        types = {column.name: column.type for column in self.relation.columns}
-        return pa.schema([(name, _delivered(types.get(name, pa.string()))) for name in self.columns])
+        types = {column.name: _delivered(column.type) for column in self.relation.columns} | dict(self.relation.wide)
+        return pa.schema([(name, types.get(name, pa.string())) for name in self.columns])
 
     def narrowed(self, columns: Iterable[str], pruned_by: Predicate | None) -> Selection:
         """The same for some of the columns, where rows that do not meet a predicate may be left out."""
@@ -93,8 +93,28 @@ class Selection:
         """The condition as DuckDB can answer it."""
         return None if self.where is None else fine_condition(cursor, self.where, self.name, self.relation.columns)
 
+    def refuse_wide(self, engine: str) -> None:
+        """Refuse columns of decimals that an engine has no type for."""
+        wide = [name for name in self.columns if name in self.relation.wide]
+        if wide:
+            raise InvalidInput(
+                f"scan of {self.name!r}: column {wide[0]!r} is {self.relation.wide[wide[0]]}, which {engine} cannot "
+                f"hold; leave it out with columns=[...], or read it with to_arrow()"
+            )
+
+    def _refuse_wide_conditions(self) -> None:
+        asked = Naming.of(self._query(sql_name(self.name), self.where, count=True))
+        named = [name for name in self.relation.wide if asked.means(name)]
+        if self.where is not None and named:
+            raise InvalidInput(
+                f"scan of {self.name!r}: the condition names {named[0]!r}, a {self.relation.wide[named[0]]}, which "
+                "DuckDB cannot compare; filter the Arrow table instead"
+            )
+
     def check(self, cursor: duckdb.DuckDBPyConnection) -> None:
         """Refuse a condition that names unknown columns, or compares what cannot be compared."""
+        if self.relation.wide:
+            self._refuse_wide_conditions()
         rows = f"({rows_sql(cursor, self.needed, [], [])}) AS {sql_name(self.name)}"
         try:
             cursor.execute(self._query(rows, self._condition(cursor))).fetchall()

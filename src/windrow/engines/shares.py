@@ -38,15 +38,24 @@ class _File:
     sidecar: SidecarLocation | None
     sidecar_store: str | None
     epoch: int
+    described: bytes | None = field(repr=False)
 
     @classmethod
     def of(cls, file: DataFile) -> _File:
         other = None if file.sidecar_store is None else file.sidecar_store.url
-        return cls(file.store.url, file.key, file.identity, file.sidecar, other, file.epoch)
+        return cls(file.store.url, file.key, file.identity, file.sidecar, other, file.epoch, file.described)
 
     def opened(self, stores: _Stores) -> DataFile:
         other = None if self.sidecar_store is None else stores.get(self.sidecar_store)
-        return DataFile(stores.get(self.store), self.key, self.identity, self.sidecar, other, epoch=self.epoch)
+        return DataFile(
+            stores.get(self.store),
+            self.key,
+            self.identity,
+            self.sidecar,
+            other,
+            epoch=self.epoch,
+            described=self.described,
+        )
 
 
 @dataclass(frozen=True, slots=True)

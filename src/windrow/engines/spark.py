@@ -96,7 +96,7 @@ def _reads_natively(selection: Selection, plan: ScanPlan, files: Sequence[DataFi
 
 def _path(file: DataFile) -> str | None:
     """The path by which Spark can open a file."""
-    if not isinstance(file.store, LocalStore):
+    if file.described is not None or not isinstance(file.store, LocalStore):
         return None
     path = file.store.path(file.key)
     # Spark passes by what begins like this, even when it is named.

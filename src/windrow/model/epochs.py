@@ -44,6 +44,8 @@ class OldColumn:
     """What happened to it since, oldest first: the rule, and the type that it got."""
     residual: str | None = None
     """The column of maps that rows of that epoch may keep the value in instead; the value is text there."""
+    readings: tuple[str, ...] = ()
+    """SQL by which DuckDB makes the value, one after the other, where no rule does; the last has the newest type."""
 
 
 OldColumns = Mapping[int, Mapping[str, OldColumn]]

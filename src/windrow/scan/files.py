@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from windrow.cache import Cache, CacheKey, CacheKind
 from windrow.errors import Damaged, Incompatible, NotFound, StorageError
@@ -51,6 +51,8 @@ class DataFile:
     """Whether a sidecar that has to be made is put beside the file, for others to find."""
     epoch: int = 0
     """The schema epoch that it was written in; 0 where there are none."""
+    described: bytes | None = field(default=None, repr=False)
+    """Its sidecar, where the planner made that: other readers of the file would find other columns, or other rows."""
 
     @property
     def uri(self) -> str:
@@ -101,6 +103,8 @@ def weight_of(sidecar: Sidecar) -> int:
 
 
 def _open(context: ScanContext, file: DataFile) -> Sidecar:
+    if file.described is not None:
+        return Sidecar.of(file.described, name=file.uri, verify=False)
     if context.parsed is None:
         return _load(context, file)
     key = CacheKey(file.uri, -1, -1, CacheKind.SIDECAR, file.cache_identity)

@@ -47,7 +47,7 @@ def plain_files(virtual: VirtualFile, *, wanted: bool | None) -> tuple[list[str]
         return None
     files = [virtual.files[number] for number in sorted({segment.file for segment in virtual.segments})]
     paths = [str(file.store.path(file.key)) for file in files if isinstance(file.store, LocalStore)]
-    if len(paths) < len(files) or _PATTERN & set("".join(paths)):
+    if len(paths) < len(files) or _PATTERN & set("".join(paths)) or any(file.described for file in files):
         return None
     is_large = sum(file.identity.size for file in files) >= _LARGE * len(files)
     return (paths, PlainFiles(files)) if wanted or (is_large and _is_at_hand(virtual)) else None
