@@ -26,6 +26,7 @@ from windrow.cli.lake import lake
 from windrow.cli.migrate import migrate
 from windrow.cli.options import Group
 from windrow.cli.pm import pm
+from windrow.cli.questdb import questdb
 from windrow.cli.register import register, unregister
 from windrow.cli.retype import retype
 from windrow.cli.shell_completion import complete, completion
@@ -55,7 +56,7 @@ def cli() -> None:
 _TABLES = (create, list_tables, describe, change, retype)
 _DATA = (ingest, register, unregister, compact, tune, inspect, sql, check, expire, gc)
 
-for _command in (*_TABLES, *_DATA, migrate, lake, pm, cache, config, compile_kernels, completion, demo):
+for _command in (*_TABLES, *_DATA, migrate, questdb, lake, pm, cache, config, compile_kernels, completion, demo):
     cli.add_command(_command)
 
 

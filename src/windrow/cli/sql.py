@@ -11,7 +11,16 @@ import click
 
 from windrow.cli.invocation import Invocation
 from windrow.cli.options import Command, pass_invocation
-from windrow.cli.sql_output import MOST_SHOWN, Format, explained, format_of, is_explain, shown, write, written_aside
+from windrow.cli.sql_output import (
+    MOST_SHOWN,
+    Format,
+    chosen_format,
+    explained,
+    is_explain,
+    shown,
+    write,
+    written_aside,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,7 +55,7 @@ def sql(
     excepted, and a file gets its name when it is whole. On a terminal, a table has the first 100 rows. Queries are
     DuckDB's with all that it can do, files included, unless --sandbox is given.
     """
-    chosen = _chosen(invocation, form, output)
+    chosen = chosen_format(invocation, form, output)
     interactive = query is None and output is None and sys.stdin.isatty() and sys.stdout.isatty()
     text = sys.stdin.read() if query in (None, "-") and not interactive else str(query)
     with invocation.lake(sandbox=sandbox) as lake:
@@ -67,17 +76,6 @@ def sql(
 def _explained(lake: Lake, query: str) -> tuple[object, Callable[[], str]]:
     said, text = explained(lake, query)
     return said, lambda: text
-
-
-def _chosen(invocation: Invocation, form: str | None, output: str | None) -> Format:
-    if form is None:
-        return Format.JSON if invocation.is_json and output is None else format_of(output)
-    chosen = Format(form)
-    if output is None and invocation.is_json and chosen is not Format.JSON:
-        raise click.UsageError(f"--json and --format {chosen} ask for two things; give one of them, or --output too")
-    if output is None and chosen is Format.PARQUET and sys.stdout.isatty():
-        raise click.UsageError("Parquet is nothing for a terminal; name a file with --output, or pipe it on")
-    return chosen
 
 
 def _to_stdout(lake: Lake, query: str, form: Format) -> None:

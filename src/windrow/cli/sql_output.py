@@ -6,12 +6,16 @@ All but the table are written batch by batch, so that an answer need not fit in 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+import click
+
+from windrow.cli.invocation import Invocation
 from windrow.cli.output import to_json
 from windrow.cli.text import literal, table
 from windrow.errors import InvalidInput
@@ -21,7 +25,18 @@ if TYPE_CHECKING:
 
     from windrow.lake import Lake
 
-__all__ = ["MOST_SHOWN", "Format", "Shown", "explained", "format_of", "is_explain", "shown", "write", "written_aside"]
+__all__ = [
+    "MOST_SHOWN",
+    "Format",
+    "Shown",
+    "chosen_format",
+    "explained",
+    "format_of",
+    "is_explain",
+    "shown",
+    "write",
+    "written_aside",
+]
 
 MOST_SHOWN = 100
 """Rows that a terminal gets; a pipe gets all."""
@@ -44,6 +59,18 @@ def format_of(path: str | None) -> Format:
     """Return the format that the name of a file asks for; a table, when it asks for none."""
     ending = "" if path is None else Path(path).suffix.lower().removeprefix(".")
     return Format(ending) if ending in tuple(Format) else Format.TABLE
+
+
+def chosen_format(invocation: Invocation, form: str | None, output: str | None) -> Format:
+    """Return the format that was asked for, or the one that the output has; raise where two were asked for."""
+    if form is None:
+        return Format.JSON if invocation.is_json and output is None else format_of(output)
+    chosen = Format(form)
+    if output is None and invocation.is_json and chosen is not Format.JSON:
+        raise click.UsageError(f"--json and --format {chosen} ask for two things; give one of them, or --output too")
+    if output is None and chosen is Format.PARQUET and sys.stdout.isatty():
+        raise click.UsageError("Parquet is nothing for a terminal; name a file with --output, or pipe it on")
+    return chosen
 
 
 class Shown:

@@ -62,8 +62,19 @@ class TableCheck(ShownByField):
 
 
 def check_table(folder: Path, *, data: bool = False) -> TableCheck:
-    """Check the newest commit of a table; with `data`, decode every row and verify page checksums where there are any."""
-    txn, meta = read_txn(folder / "_txn"), read_meta(folder)
+    """Check the newest commit of a table; with `data`, decode every row and verify page checksums, where there are any.
+
+    QuestDB may replace files while they are looked at: findings count only if no commit came in between.
+    """
+    while True:
+        txn = read_txn(folder / "_txn")
+        found = _check_table(folder, txn, data=data)
+        if found.sound or read_txn(folder / "_txn").version == txn.version:
+            return found
+
+
+def _check_table(folder: Path, txn: Txn, *, data: bool) -> TableCheck:
+    meta = read_meta(folder, txn.structure_version)
     findings = list(_check_commit(folder, txn, meta))
     parquet = [(each, _folder(folder, each, meta)) for each in txn.partitions if each.is_parquet]
     local = [(each, path) for each, path in parquet if not each.remote or each.parquet_generated]

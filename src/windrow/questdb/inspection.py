@@ -5,23 +5,25 @@ Read from `_txn`, `_meta` and sidecars; no Parquet file is opened.
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from windrow.errors import NotFound, StorageError, WindrowError
+from windrow.errors import Damaged, NotFound, StorageError, WindrowError
 from windrow.model.shown import ShownByField
 from windrow.questdb.folders import folder_name
 from windrow.questdb.meta import Meta, parse_meta
+from windrow.questdb.partition import DATA, SIDECAR
 from windrow.questdb.registry import table_name
 from windrow.questdb.txn import Partition, Txn, read_txn
 from windrow.sidecar import Sidecar
 
-__all__ = ["PartitionState", "TableState", "inspect_table", "read_meta"]
+__all__ = ["DATA", "SIDECAR", "PartitionState", "TableState", "inspect_table", "read_meta"]
 
-DATA, SIDECAR = "data.parquet", "_pm"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_PAUSE = 0.005
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -94,7 +96,8 @@ class TableState(ShownByField):
 
 def inspect_table(folder: Path) -> TableState:
     """The newest commit of the table in a folder."""
-    txn, meta = read_txn(folder / "_txn"), read_meta(folder)
+    txn = read_txn(folder / "_txn")
+    meta = read_meta(folder, txn.structure_version)
     return TableState(
         table=table_name(folder),
         folder=str(folder),
@@ -111,9 +114,24 @@ def inspect_table(folder: Path) -> TableState:
     )
 
 
-def read_meta(folder: Path) -> Meta:
-    """The structure of the table in a folder."""
-    path = folder / "_meta"
+def read_meta(folder: Path, version: int | None = None, *, deadline: float = 2.0) -> Meta:
+    """The structure of the table in a folder, once it has this version; after the deadline, the one that is there.
+
+    QuestDB replaces the file before it commits: for a moment there is none, or one that is ahead of `_txn`.
+    """
+    end = time.monotonic() + deadline
+    while True:
+        try:
+            meta = _parsed(folder / "_meta")
+            if version is None or meta.structure_version == version or time.monotonic() >= end:
+                return meta
+        except (NotFound, Damaged):
+            if time.monotonic() >= end:
+                raise
+        time.sleep(_PAUSE)
+
+
+def _parsed(path: Path) -> Meta:
     try:
         return parse_meta(path.read_bytes(), str(path))
     except FileNotFoundError as error:

@@ -16,7 +16,7 @@ from windrow.errors import Damaged, Incompatible, InvalidInput, NotFound, Storag
 from windrow.model.units import format_bytes, format_count
 from windrow.parquet.footer import TAIL_SIZE, footer_length
 from windrow.questdb.folders import folder_name
-from windrow.questdb.meta import parse_meta
+from windrow.questdb.inspection import DATA, SIDECAR, read_meta
 from windrow.questdb.migration import Action, Step, committed_bytes
 from windrow.questdb.registry import is_table_folder, table_folders
 from windrow.questdb.txn import Partition, read_txn
@@ -25,7 +25,7 @@ from windrow.sidecar.rewrite import Sections, rewrite
 
 __all__ = ["MigrationPlan", "Wish", "plan_migration", "tables_at"]
 
-DATA, SIDECAR, TXN = "data.parquet", "_pm", "_txn"
+TXN = "_txn"
 _SHOWN = 10
 
 
@@ -125,21 +125,13 @@ def _parquet_files(root: Path) -> Iterator[Path]:
 
 
 def _steps_of_table(table: Path, wish: Wish) -> Iterator[Step]:
-    meta = parse_meta(_bytes_of(table / "_meta"), str(table / "_meta"))
-    for partition in read_txn(table / TXN).partitions:
+    txn = read_txn(table / TXN)
+    meta = read_meta(table, txn.structure_version)
+    for partition in txn.partitions:
         if partition.is_parquet:
             ticks = meta.ticks_per_second
             folder = folder_name(meta.unit, partition.timestamp, partition.name_txn, ticks_per_second=ticks)
             yield _step_of_partition(table, table / folder, partition, wish)
-
-
-def _bytes_of(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError as error:
-        raise NotFound(f"{path}: no such file; give the folder of a QuestDB table") from error
-    except OSError as error:
-        raise StorageError(f"{path}: cannot be read: {error.strerror}; check the permissions") from error
 
 
 def _step_of_partition(table: Path, folder: Path, partition: Partition, wish: Wish) -> Step:
