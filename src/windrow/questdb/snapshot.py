@@ -163,10 +163,7 @@ def _open_partitions(
         name = _folder(meta, partition)
         if not partition.is_parquet:
             if native == "refuse":
-                raise Incompatible(
-                    f"{folder / name}: the partition is native, and only Parquet is read; run ALTER TABLE ... CONVERT "
-                    f"PARTITION TO PARQUET for it in QuestDB, or leave such partitions out with native='skip'"
-                )
+                raise _is_native(folder, folder_name(meta.unit, partition.timestamp, ticks_per_second=meta.ticks_per_second))
             continue
         if partition.remote:
             raise Incompatible(
@@ -174,6 +171,13 @@ def _open_partitions(
                 "bring it back in QuestDB first"
             )
         yield _open_partition(folder / name, partition, meta, recover=recover, is_held=number < _MOST_HELD)
+
+
+def _is_native(folder: Path, partition: str) -> Incompatible:
+    return Incompatible(
+        f"{folder}: partition {partition} is native, and only Parquet is read; run ALTER TABLE '{table_name(folder)}' "
+        f"CONVERT PARTITION TO PARQUET LIST '{partition}' in QuestDB, or leave such partitions out with native='skip'"
+    )
 
 
 def _open_partition(
