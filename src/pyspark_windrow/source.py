@@ -35,8 +35,8 @@ class WindrowSource(WindrowSink):
     def schema(self) -> StructType:
         """The columns that are read."""
         options = ReadOptions.of(self.options)
-        with options.open() as lake:
-            return spark_schema(options.scan(lake).schema)
+        with options.scanning() as scan:
+            return spark_schema(scan.schema)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a query.
@@ -68,8 +68,7 @@ class _Reader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """Deal the files that can matter out to tasks."""
         options = self._options
-        with options.open() as lake:
-            scan = options.scan(lake, self._schema.names)
+        with options.scanning(self._schema.names) as scan:
             self._check(scan)
             selection = self._filtered(scan.selection)
             with scanning_cursor() as cursor:

@@ -151,18 +151,19 @@ def _read_meta(folder: Path, txn: Txn) -> Meta:
 
 
 def _folder(meta: Meta, partition: Partition) -> str:
-    return folder_name(meta.unit, partition.timestamp, partition.name_txn, ticks_per_second=meta.ticks_per_second)
+    return folder_name(
+        meta.unit, partition.timestamp, partition.name_txn, ticks_per_second=meta.ticks_per_second
+    )
 
 
-def _open_partitions(folder: Path, txn: Txn, meta: Meta, *, native: Native, recover: bool) -> Iterator[PartitionFile]:
+def _open_partitions(
+    folder: Path, txn: Txn, meta: Meta, *, native: Native, recover: bool
+) -> Iterator[PartitionFile]:
     for number, partition in enumerate(txn.partitions):
         name = _folder(meta, partition)
         if not partition.is_parquet:
             if native == "refuse":
-                raise Incompatible(
-                    f"{folder / name}: the partition is native, and only Parquet is read; run ALTER TABLE ... CONVERT "
-                    f"PARTITION TO PARQUET for it in QuestDB, or leave such partitions out with native='skip'"
-                )
+                raise _is_native(folder, folder_name(meta.unit, partition.timestamp, ticks_per_second=meta.ticks_per_second))
             continue
         if partition.remote:
             raise Incompatible(
@@ -172,7 +173,16 @@ def _open_partitions(folder: Path, txn: Txn, meta: Meta, *, native: Native, reco
         yield _open_partition(folder / name, partition, meta, recover=recover, is_held=number < _MOST_HELD)
 
 
-def _open_partition(folder: Path, partition: Partition, meta: Meta, *, recover: bool, is_held: bool) -> PartitionFile:
+def _is_native(folder: Path, partition: str) -> Incompatible:
+    return Incompatible(
+        f"{folder}: partition {partition} is native, and only Parquet is read; run ALTER TABLE '{table_name(folder)}' "
+        f"CONVERT PARTITION TO PARQUET LIST '{partition}' in QuestDB, or leave such partitions out with native='skip'"
+    )
+
+
+def _open_partition(
+    folder: Path, partition: Partition, meta: Meta, *, recover: bool, is_held: bool
+) -> PartitionFile:
     data = folder / DATA
     size = partition.parquet_size
     if not size:
