@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -37,12 +38,22 @@ def run_page(page, folder, spark=None):
         shown = World.of(mkdir(folder / "shown"))
         shown.close()
         (shown.folder / "lake").rename(folder / "windrow-demo")
+    if page == "docs/questdb-migration.md":
+        copy_of_questdb(folder / "questdb" / "db")
     try:
         for block in BLOCKS:
             if block.page == page and block.is_code and block.not_run is None:
                 world.run(block)
     finally:
         world.close()
+
+
+def copy_of_questdb(database):
+    """A database with one table, whose partitions have no sidecars."""
+    golden = ROOT / "tests/data/golden/questdb-tables/format-parquet"
+    ignored = shutil.ignore_patterns("_pm", "*.pm")
+    shutil.copytree(golden, database / "trades~3", copy_function=shutil.copyfile, ignore=ignored)
+    (database / "trades~3" / "_name").write_bytes(len("trades").to_bytes(4, "little") + "trades".encode("utf-16-le"))
 
 
 def mkdir(path):

@@ -6,7 +6,7 @@ Read from `_txn`, `_meta` and sidecars; no Parquet file is opened.
 from __future__ import annotations
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,8 @@ class PartitionState(ShownByField):
     """Bytes of the Parquet file that no row group of this commit uses."""
     problem: str | None = None
     """Why the sidecar cannot be used."""
+    timestamp: int = 0
+    """The low bound of its time, in the table's unit."""
 
     @property
     def unused_ratio(self) -> float | None:
@@ -151,24 +153,20 @@ def _moment(timestamp: int, txn: Txn, meta: Meta) -> str | None:
 
 def _state(table: Path, partition: Partition, meta: Meta) -> PartitionState:
     name = folder_name(meta.unit, partition.timestamp, partition.name_txn, ticks_per_second=meta.ticks_per_second)
-    if not partition.is_parquet:
-        return PartitionState(name, "native", partition.rows, None, None, None, None, None)
     kind = "cold" if partition.remote and not partition.parquet_generated else "parquet"
     size, path = partition.parquet_size, table / name / SIDECAR
+    state = PartitionState(name, kind, partition.rows, size, None, None, None, None, None, partition.timestamp)
+    if not partition.is_parquet:
+        return replace(state, format="native")
     try:
         sidecar = Sidecar.open(path, parquet_size=size)
         footers = sum(1 for _ in sidecar.snapshots())
     except WindrowError as error:
-        problem = str(error) if path.exists() else None
-        return PartitionState(name, kind, partition.rows, size, None, None, None, None, problem)
-    footer = sidecar.footer
-    return PartitionState(
-        name,
-        kind,
-        partition.rows,
-        size,
-        sidecar.header.committed_size,
-        sidecar.row_group_count,
-        footers,
-        footer.unused_bytes,
+        return replace(state, problem=str(error) if path.exists() else None)
+    return replace(
+        state,
+        sidecar_bytes=sidecar.header.committed_size,
+        row_groups=sidecar.row_group_count,
+        footers=footers,
+        unused_bytes=sidecar.footer.unused_bytes,
     )
