@@ -151,19 +151,17 @@ def _read_meta(folder: Path, txn: Txn) -> Meta:
 
 
 def _folder(meta: Meta, partition: Partition) -> str:
-    return folder_name(
-        meta.unit, partition.timestamp, partition.name_txn, ticks_per_second=meta.ticks_per_second
-    )
+    return folder_name(meta.unit, partition.timestamp, partition.name_txn, ticks_per_second=meta.ticks_per_second)
 
 
-def _open_partitions(
-    folder: Path, txn: Txn, meta: Meta, *, native: Native, recover: bool
-) -> Iterator[PartitionFile]:
+def _open_partitions(folder: Path, txn: Txn, meta: Meta, *, native: Native, recover: bool) -> Iterator[PartitionFile]:
     for number, partition in enumerate(txn.partitions):
         name = _folder(meta, partition)
         if not partition.is_parquet:
             if native == "refuse":
-                raise _is_native(folder, folder_name(meta.unit, partition.timestamp, ticks_per_second=meta.ticks_per_second))
+                raise _is_native(
+                    folder, folder_name(meta.unit, partition.timestamp, ticks_per_second=meta.ticks_per_second)
+                )
             continue
         if partition.remote:
             raise Incompatible(
@@ -180,9 +178,7 @@ def _is_native(folder: Path, partition: str) -> Incompatible:
     )
 
 
-def _open_partition(
-    folder: Path, partition: Partition, meta: Meta, *, recover: bool, is_held: bool
-) -> PartitionFile:
+def _open_partition(folder: Path, partition: Partition, meta: Meta, *, recover: bool, is_held: bool) -> PartitionFile:
     data = folder / DATA
     size = partition.parquet_size
     if not size:
