@@ -13,6 +13,7 @@ from tests.doc_blocks import LANGUAGES, World, blocks_of
 from windrow.model.invariants import INVARIANTS
 
 ROOT = Path(__file__).parents[1]
+QUESTDB = ROOT / "tests" / "data" / "golden" / "questdb-tables"
 CONTRACT = ROOT / "docs" / "contract.md"
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 
@@ -40,6 +41,10 @@ def run_page(page, folder, spark=None):
         (shown.folder / "lake").rename(folder / "windrow-demo")
     if page == "docs/questdb-migration.md":
         copy_of_questdb(folder / "questdb" / "db")
+    if page == "docs/questdb.md":
+        for case, table in (("format-parquet", "fmt~13"), ("o3-3-nulls", "o3~10")):
+            shutil.copytree(QUESTDB / case, folder / "questdb" / "db" / table)
+        shutil.copy(QUESTDB / "tables.d.0", folder / "questdb" / "db")
     try:
         for block in BLOCKS:
             if block.page == page and block.is_code and block.not_run is None:

@@ -161,7 +161,7 @@ def _write_partition(
     key = {"questdb": json.dumps({"version": 1, "schema": noted})}
     table = pa.table([values for _, _, values in made.columns.values()], schema=pa.schema(fields, metadata=key))
     path = place / "data.parquet"
-    pq.write_table(table, path, row_group_size=row_group_size, compression="zstd", store_schema=False)
+    pq.write_table(table, path, row_group_size=row_group_size, compression="zstd")
     data = path.read_bytes()
     if sidecars:
         sidecar = build_sidecar(lambda at, length: data[at : at + length], len(data), name=str(path), extensions=False)

@@ -141,19 +141,20 @@ class TestDamage:
 
 @settings(max_examples=30)
 @given(data=st.data())
-def test_any_damage_of_metadata_is_an_error_or_harmless(data, tmp_path_factory):
+def test_damaged_commits_and_sidecars_give_no_wrong_row(data, tmp_path_factory):
     table = copy_case("o3-3-nulls", tmp_path_factory.mktemp("damaged"))
-    path = table / data.draw(st.sampled_from(["_txn", "_meta", f"{DAY}/_pm", "2024-02-01.1/_pm"]))
+    path = table / data.draw(st.sampled_from(["_txn", f"{DAY}/_pm", "2024-02-01.1/_pm"]))
     content = bytearray(path.read_bytes())
     content[data.draw(st.integers(0, min(len(content), 3000) - 1))] ^= data.draw(st.integers(1, 255))
     path.write_bytes(content)
     columns, rows = golden_rows("o3-3-nulls")
     try:
-        found = open_table(table, native="skip", deadline=0.02).scan()
+        found = as_json(open_table(table, native="skip", deadline=0.02).scan().to_arrow(), columns)
     except WindrowError:
         return
-    if found.schema.names == columns and len(found.to_arrow()) == len(rows):
-        assert as_json(found.to_arrow(), columns) == rows or path.name == "_meta"
+    # A partition that seems to be native is left out.
+    assert {tuple(row) for row in found} <= {tuple(row) for row in rows}
+    assert len(found) in (0, 290, 294, 584)
 
 
 def test_a_table_that_changes_all_the_time_is_read_as_one_of_its_commits(tmp_path):

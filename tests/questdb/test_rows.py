@@ -108,7 +108,9 @@ class TestPruning:
         ]
         assert plan.bytes < 1000
 
-    @pytest.mark.parametrize("condition", ["i = 70", "sy = 's3'", "v = 'v77'", "v is null", "d > 14.0", "u is not null"])
+    @pytest.mark.parametrize(
+        "condition", ["i = 70", "sy = 's3'", "v = 'v77'", "v is null", "d > 14.0", "u is not null"]
+    )
     def test_conditions_select_what_they_select_of_all_rows(self, tmp_path, lake, condition):
         table = copy_case("blooms-0", tmp_path)
         everything = open_table(table, native="skip").scan().to_arrow()
@@ -234,9 +236,15 @@ class TestDatabases:
     def test_a_snapshot_says_what_it_is_made_of(self, tmp_path):
         snapshot = open_table(copy_case("o3-1-merge", tmp_path), native="skip").snapshot
         assert [(each.folder, each.rows, each.identity.size) for each in snapshot.partitions] == [
-            (each["folder"], each["rows"], each["value"]) for each in CASES["o3-1-merge"]["partitions"] if each["parquet"]
+            (each["folder"], each["rows"], each["value"])
+            for each in CASES["o3-1-merge"]["partitions"]
+            if each["parquet"]
         ]
-        assert (snapshot.skipped, snapshot.rows, snapshot.txn.version) == (("2024-02-03",), 579, CASES["o3-1-merge"]["txn"]["version"])
+        assert (snapshot.skipped, snapshot.rows, snapshot.txn.version) == (
+            ("2024-02-03",),
+            579,
+            CASES["o3-1-merge"]["txn"]["version"],
+        )
 
 
 def test_a_table_that_a_killed_questdb_left_says_what_to_do(tmp_path):

@@ -50,6 +50,7 @@ from windrow.model.limits import Limits
 from windrow.model.predicate import Predicate
 from windrow.scan.context import ReadContext
 from windrow.scan.naming import Naming, Question
+from windrow.scan.pins import Hold
 from windrow.scan.plan import ScanPlan
 from windrow.scan.references import needed_rows
 from windrow.scan.templates import Templates
@@ -227,16 +228,11 @@ class DuckDBEngine:
         """Answer a query over what its names stand for now; once more where that changes meanwhile."""
         with forking.working():
             asked, naming, calls = self._allowed(asked)
-            named = asked.tables.named(self._named(naming, asked.query))
-            if asked.databases is not None:
-                named |= {name: partial(asked.databases, call) for name, call in calls.items()}
+            named = {**asked.tables.named(self._named(naming, asked.query)), **calls}
         for attempt in range(1, _ATTEMPTS + 1):
             with ExitStack() as stack:
                 try:
-                    relations = {name: relation() for name, relation in named.items()}
-                    for each in relations.values():
-                        stack.callback(each.release)
-                    holds = [stack.enter_context(each.hold()) for each in relations.values() if each.hold]
+                    relations, holds = _resolved(named, stack)
                 except SnapshotExpired:
                     # A version can be dropped before it is held; there is a newer one then.
                     if attempt == _ATTEMPTS:
@@ -258,14 +254,15 @@ class DuckDBEngine:
                     raise
         raise AssertionError("unreachable")
 
-    def _allowed(self, asked: Asked) -> tuple[Asked, Naming, dict[str, DatabaseCall]]:
+    def _allowed(self, asked: Asked) -> tuple[Asked, Naming, dict[str, Callable[[], Relation]]]:
         """A statement as it is run, and its calls; one that would change or hide a table of the lake is refused."""
         if self._guard is not None:
             asked = _confined(asked, self._guard)
-        calls: dict[str, DatabaseCall] = {}
+        calls: dict[str, Callable[[], Relation]] = {}
         if asked.databases is not None:
-            query, calls = with_views(asked.query)
-            asked = replace(asked, query=query) if calls else asked
+            query, found = with_views(asked.query)
+            asked = replace(asked, query=query)
+            calls = {name: partial(asked.databases, call) for name, call in found.items() if asked.databases}
         naming = self._templates.naming(asked.query)
         if naming.statements:
             refuse_changes(naming, asked.tables.names)
@@ -410,6 +407,15 @@ class DuckDBEngine:
             # A constant without a value: the query itself will say so, if it ever comes to need it.
             constants.end(commit=False)
             return {}
+
+
+def _resolved(named: Mapping[str, Callable[[], Relation]], stack: ExitStack) -> tuple[dict[str, Relation], list[Hold]]:
+    """What names stand for now, and holds on versions; both are let go when the stack is closed."""
+    relations = {}
+    for name, relation in named.items():
+        relations[name] = relation()
+        stack.callback(relations[name].release)
+    return relations, [stack.enter_context(each.hold()) for each in relations.values() if each.hold]
 
 
 def _confined(asked: Asked, guard: Guard) -> Asked:

@@ -48,18 +48,20 @@ def snapshot_relation(snapshot: Snapshot, *, has_wide: bool = False, prune: bool
     Decimals beyond DuckDB's digits are bytes for a caller that turns them into decimals, as `has_wide` says; for others
     a query that reads one fails.
     """
-    kinds = {each.name: column_type(each.type, f"{snapshot.folder}: column {each.name!r}") for each in snapshot.meta.columns}
+    kinds = {
+        each.name: column_type(each.type, f"{snapshot.folder}: column {each.name!r}") for each in snapshot.meta.columns
+    }
     shown = pa.schema([(name, _declared(kind, has_wide=has_wide)) for name, kind in kinds.items()])
     epochs: dict[tuple[object, ...], int] = {}
     old: dict[int, Mapping[str, OldColumn]] = {}
     files = []
     for partition in snapshot.partitions:
         changed = _changed(partition, kinds, snapshot, has_wide=has_wide)
-        epoch = epochs.setdefault(tuple(sorted((name, each.type, each.readings) for name, each in changed.items())), len(epochs))
-        old[epoch] = changed
-        files.append(
-            DataFile(partition.store, DATA, partition.identity, epoch=epoch, described=partition.sidecar)
+        epoch = epochs.setdefault(
+            tuple(sorted((name, each.type, each.readings) for name, each in changed.items())), len(epochs)
         )
+        old[epoch] = changed
+        files.append(DataFile(partition.store, DATA, partition.identity, epoch=epoch, described=partition.sidecar))
     folder = str(snapshot.folder)
     context = ScanContext(folder, LocalStore(folder), prune=prune, old=old)
 

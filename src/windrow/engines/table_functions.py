@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from sqlglot import tokenize
+from sqlglot import TokenType, tokenize
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import TokenType
 
 from windrow.errors import InvalidInput
 from windrow.scan.spelling import sql_name, sql_text
@@ -93,7 +92,9 @@ def _call(tokens: Sequence[Any]) -> DatabaseCall:
     for name, value in options.items():
         if name not in _OPTIONS or not isinstance(value, _OPTIONS[name]):
             known = ", ".join(f"{each} (a {kind.__name__})" for each, kind in _OPTIONS.items())
-            raise InvalidInput(f"questdb(): option {name!r} is unknown, or {value!r} is no value of it; there are {known}")
+            raise InvalidInput(
+                f"questdb(): option {name!r} is unknown, or {value!r} is no value of it; there are {known}"
+            )
     return DatabaseCall(texts[0], texts[1] if len(texts) > 1 else None, options)
 
 
@@ -110,4 +111,4 @@ def _arguments(tokens: Sequence[Any]) -> list[list[Any]]:
 def _value(token: Any) -> str | bool | float:
     if token.token_type is TokenType.NUMBER:
         return float(token.text)
-    return _TRUTH.get(token.token_type, token.text)
+    return _TRUTH.get(token.token_type, str(token.text))

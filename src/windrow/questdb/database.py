@@ -117,5 +117,7 @@ def open_table(
     """Open one table by its own folder; the settings are those of `open_database`."""
     folder = Path(path)
     if not is_table_folder(folder):
-        raise NotFound(f"{folder}: this is no folder of a QuestDB table, it has no _txn; give the folder, or a name too")
+        raise NotFound(
+            f"{folder}: this is no folder of a QuestDB table, it has no _txn; give the folder, or a name too"
+        )
     return DatabaseTable(table_name(folder), folder.resolve(), native, recover, deadline, limits)

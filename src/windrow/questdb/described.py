@@ -98,7 +98,9 @@ def _check(pm: Sidecar, column: FileColumn) -> None:
 def _header(pm: Sidecar, columns: Sequence[FileColumn], descriptors: NDArray[np.void]) -> Columns:
     names = [column.name for column in columns]
     orders = [_order(column.type) for column in columns]
-    elements = [_element(column, int(record["max_def_level"])) for column, record in zip(columns, descriptors, strict=True)]
+    elements = [
+        _element(column, int(record["max_def_level"])) for column, record in zip(columns, descriptors, strict=True)
+    ]
     root = t.struct(t.binary(4, b"questdb"), t.i32(5, len(columns)))
     schema = t.list_of(2, r.RECORD, [root, *elements]).value
     known_orders = [t.struct(t.nested(_TYPE_DEFINED_ORDER, t.struct()))] * len(columns)

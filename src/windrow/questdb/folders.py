@@ -31,7 +31,7 @@ def folder_name(unit: PartitionUnit, timestamp: int, name_txn: int = -1, *, tick
 
 
 def partition_end(unit: PartitionUnit, timestamp: int, *, ticks_per_second: int = 10**6) -> int | None:
-    """The first tick after the unit that a timestamp lies in; None for a table without partitions, and at the end of time."""
+    """The first tick after the unit that a timestamp lies in; None without partitions, and at the end of time."""
     if unit is PartitionUnit.NONE:
         return None
     start = _floor(unit, _moment(timestamp // ticks_per_second))

@@ -7,12 +7,14 @@ is open can be read whatever becomes of its folder. Bytes beyond the committed s
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
+from windrow.cache import CacheKey, CacheKind, MemoryCache
 from windrow.errors import Damaged, Incompatible, InvalidInput, NotFound, StorageError, WindrowError
 from windrow.questdb.described import describe
 from windrow.questdb.folders import folder_name
@@ -32,6 +34,8 @@ _GRACE = 3
 """Attempts at one version of `_txn`: what is missing then was not removed by a later commit."""
 _MOST_HELD = 256
 """Files that a snapshot holds open; those beyond are opened when they are read."""
+_KNOWN_BYTES, _OBJECT_BYTES = 2**25, 4000
+"""Partitions that have not changed are not read again, as long as what is known of them fits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +123,7 @@ def open_snapshot(
         txn = read_txn(path / "_txn", deadline=max(end - time.monotonic(), 0.0))
         try:
             meta = _read_meta(path, txn)
-            partitions = tuple(_open_partitions(path, txn, meta, native=native, recover=recover))
+            partitions = tuple(_Partitions(path, meta, native=native, recover=recover).open(txn))
             skipped = tuple(_folder(meta, each) for each in txn.partitions if not each.is_parquet)
             return Snapshot(table_name(path), path, txn, meta, partitions, skipped)
         except (NotFound, Damaged, StorageError) as error:
@@ -151,26 +155,7 @@ def _read_meta(folder: Path, txn: Txn) -> Meta:
 
 
 def _folder(meta: Meta, partition: Partition) -> str:
-    return folder_name(
-        meta.unit, partition.timestamp, partition.name_txn, ticks_per_second=meta.ticks_per_second
-    )
-
-
-def _open_partitions(
-    folder: Path, txn: Txn, meta: Meta, *, native: Native, recover: bool
-) -> Iterator[PartitionFile]:
-    for number, partition in enumerate(txn.partitions):
-        name = _folder(meta, partition)
-        if not partition.is_parquet:
-            if native == "refuse":
-                raise _is_native(folder, folder_name(meta.unit, partition.timestamp, ticks_per_second=meta.ticks_per_second))
-            continue
-        if partition.remote:
-            raise Incompatible(
-                f"{folder / name}: the partition is in cold storage (REMOTE in _txn), where Windrow does not read; "
-                "bring it back in QuestDB first"
-            )
-        yield _open_partition(folder / name, partition, meta, recover=recover, is_held=number < _MOST_HELD)
+    return folder_name(meta.unit, partition.timestamp, partition.name_txn, ticks_per_second=meta.ticks_per_second)
 
 
 def _is_native(folder: Path, partition: str) -> Incompatible:
@@ -180,29 +165,82 @@ def _is_native(folder: Path, partition: str) -> Incompatible:
     )
 
 
-def _open_partition(
-    folder: Path, partition: Partition, meta: Meta, *, recover: bool, is_held: bool
-) -> PartitionFile:
-    data = folder / DATA
-    size = partition.parquet_size
-    if not size:
-        raise Damaged(f"{folder.parent / '_txn'}: {folder.name} is Parquet and has no size; restore the file")
-    store = HeldFile(folder.resolve())
+class _Known(NamedTuple):
+    """What is known of a partition; it holds as long as neither file nor structure changes."""
+
+    size: int
+    sidecar: bytes
+    columns: tuple[FileColumn, ...]
+
+
+_known: MemoryCache[_Known] = MemoryCache(
+    _KNOWN_BYTES, weigh=lambda each: len(each.sidecar) + _OBJECT_BYTES, name="questdb"
+)
+
+
+class _Partitions:
+    """Opens the partitions of one commit."""
+
+    def __init__(self, folder: Path, meta: Meta, *, native: Native, recover: bool) -> None:
+        self._folder = folder
+        self._meta = meta
+        self._native = native
+        self._recover = recover
+        self._structure = hashlib.blake2b(repr((meta, recover)).encode(), digest_size=16).hexdigest()
+
+    def open(self, txn: Txn) -> Iterator[PartitionFile]:
+        """Open all of them that are Parquet."""
+        for number, partition in enumerate(txn.partitions):
+            if not partition.is_parquet:
+                if self._native == "refuse":
+                    raise _is_native(self._folder, _folder(self._meta, replace(partition, name_txn=-1)))
+                continue
+            folder = self._folder / _folder(self._meta, partition)
+            if partition.remote:
+                raise Incompatible(
+                    f"{folder}: the partition is in cold storage (REMOTE in _txn), where Windrow does not read; bring "
+                    "it back in QuestDB first"
+                )
+            found = self._opened(folder, partition)
+            if number >= _MOST_HELD:
+                found.store.release()
+            yield found
+
+    def _opened(self, folder: Path, partition: Partition) -> PartitionFile:
+        store, info = HeldFile(folder.resolve()), self._checked(folder, partition)
+        opened = store.hold(CommittedPart(min(partition.parquet_size or 0, info.size), inode_of(info)))
+        marks = f"{info.etag} {_etag(store, SIDECAR)} {partition} {self._structure}"
+        key = CacheKey(str(folder), -1, -1, CacheKind.SIDECAR, marks)
+        known = _known.get(key, lambda _: self._read(folder, partition, opened))
+        identity = CommittedPart(known.size, inode_of(info))
+        return PartitionFile(folder.name, partition.rows, store, identity, known.sidecar, known.columns)
+
+    def _checked(self, folder: Path, partition: Partition) -> ObjectInfo:
+        """What the Parquet file is; it has all that is committed."""
+        data, size = folder / DATA, partition.parquet_size
+        if not size:
+            raise Damaged(f"{self._folder / '_txn'}: {folder.name} is Parquet and has no size; restore the file")
+        try:
+            info = LocalStore(folder.resolve()).head(DATA)
+        except NotFound as error:
+            raise NotFound(f"{data}: _txn names this file, and it is not there; restore the partition") from error
+        if info.size < size and not self._recover:
+            raise Damaged(
+                f"{data}: it has {info.size} bytes, and {size} are committed; restore it from a backup, or detach the "
+                "partition in QuestDB"
+            )
+        return info
+
+    def _read(self, folder: Path, partition: Partition, opened: OpenedFile) -> _Known:
+        pm = open_sidecar(folder, partition, self._meta, opened, recover=self._recover)
+        columns = tuple(file_columns(pm, self._meta))
+        if not columns:
+            raise Damaged(f"{folder / SIDECAR}: it has no column of the table; restore the partition")
+        return _Known(pm.parquet_size, describe(pm, columns), columns)
+
+
+def _etag(store: LocalStore, key: str) -> str | None:
     try:
-        info = store.head(DATA)
-    except NotFound as error:
-        raise NotFound(f"{data}: _txn names this file, and it is not there; restore the partition's folder") from error
-    if info.size < size and not recover:
-        raise Damaged(
-            f"{data}: it has {info.size} bytes, and {size} are committed; restore it from a backup, or detach the "
-            "partition in QuestDB"
-        )
-    opened = store.hold(CommittedPart(min(size, info.size), inode_of(info)))
-    pm = open_sidecar(folder, partition, meta, opened, recover=recover)
-    identity = CommittedPart(pm.parquet_size, inode_of(info))
-    columns = tuple(file_columns(pm, meta))
-    if not columns:
-        raise Damaged(f"{folder / SIDECAR}: it has no column of the table; restore the partition's folder")
-    if not is_held:
-        store.release()
-    return PartitionFile(folder.name, partition.rows, store, identity, describe(pm, columns), columns)
+        return store.head(key).etag
+    except NotFound:
+        return None

@@ -85,7 +85,9 @@ def column_type(code: int, where: str) -> ColumnType:
     try:
         tag = Tag(code & TAG_MASK)
     except ValueError as error:
-        raise Incompatible(f"{where} has the unknown type {code:#x}; use a newer Windrow, or drop the column") from error
+        raise Incompatible(
+            f"{where} has the unknown type {code:#x}; use a newer Windrow, or drop the column"
+        ) from error
     if tag in _PLAIN:
         physical, kind = _PLAIN[tag]
         return ColumnType(tag, code, physical, kind, kind, _CONVERTED.get(tag))
