@@ -27,6 +27,7 @@ from windrow.cli.migrate import migrate
 from windrow.cli.options import Group
 from windrow.cli.pm import pm
 from windrow.cli.questdb import questdb
+from windrow.cli.questdb_store import append, compact_partitions
 from windrow.cli.register import register, unregister
 from windrow.cli.retype import retype
 from windrow.cli.shell_completion import complete, completion
@@ -58,6 +59,9 @@ _DATA = (ingest, register, unregister, compact, tune, inspect, sql, check, expir
 
 for _command in (*_TABLES, *_DATA, migrate, questdb, lake, pm, cache, config, compile_kernels, completion, demo):
     cli.add_command(_command)
+
+for _command in (append, compact_partitions):
+    questdb.add_command(_command)
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -13,10 +13,11 @@ import pyarrow.parquet as pq
 from windrow.errors import WindrowError
 from windrow.model.shown import ShownByField
 from windrow.parquet.footer import MAGIC
-from windrow.questdb.folders import folder_name, partition_end
+from windrow.questdb.folders import partition_end
 from windrow.questdb.inspection import DATA, SIDECAR, read_meta
 from windrow.questdb.meta import Meta
 from windrow.questdb.migration import committed_bytes
+from windrow.questdb.readers import partition_folder
 from windrow.questdb.registry import table_name
 from windrow.questdb.txn import Partition, Txn, read_txn
 from windrow.sidecar import Sidecar
@@ -76,7 +77,7 @@ def check_table(folder: Path, *, data: bool = False) -> TableCheck:
 def _check_table(folder: Path, txn: Txn, *, data: bool) -> TableCheck:
     meta = read_meta(folder, txn.structure_version)
     findings = list(_check_commit(folder, txn, meta))
-    parquet = [(each, _folder(folder, each, meta)) for each in txn.partitions if each.is_parquet]
+    parquet = [(each, partition_folder(folder, meta, each)) for each in txn.partitions if each.is_parquet]
     local = [(each, path) for each, path in parquet if not each.remote or each.parquet_generated]
     rows = 0
     for partition, path in local:
@@ -93,11 +94,6 @@ def _check_table(folder: Path, txn: Txn, *, data: bool) -> TableCheck:
         rows_read=rows if data else None,
         findings=tuple(findings),
     )
-
-
-def _folder(table: Path, partition: Partition, meta: Meta) -> Path:
-    ticks = meta.ticks_per_second
-    return table / folder_name(meta.unit, partition.timestamp, partition.name_txn, ticks_per_second=ticks)
 
 
 def _check_commit(folder: Path, txn: Txn, meta: Meta) -> Iterator[TableFinding]:

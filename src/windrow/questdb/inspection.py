@@ -13,9 +13,9 @@ from typing import Any
 
 from windrow.errors import Damaged, NotFound, StorageError, WindrowError
 from windrow.model.shown import ShownByField
-from windrow.questdb.folders import folder_name
 from windrow.questdb.meta import Meta, parse_meta
 from windrow.questdb.partition import DATA, SIDECAR
+from windrow.questdb.readers import partition_folder
 from windrow.questdb.registry import table_name
 from windrow.questdb.txn import Partition, Txn, read_txn
 from windrow.sidecar import Sidecar
@@ -152,10 +152,10 @@ def _moment(timestamp: int, txn: Txn, meta: Meta) -> str | None:
 
 
 def _state(table: Path, partition: Partition, meta: Meta) -> PartitionState:
-    name = folder_name(meta.unit, partition.timestamp, partition.name_txn, ticks_per_second=meta.ticks_per_second)
+    folder = partition_folder(table, meta, partition)
     kind = "cold" if partition.remote and not partition.parquet_generated else "parquet"
-    size, path = partition.parquet_size, table / name / SIDECAR
-    state = PartitionState(name, kind, partition.rows, size, None, None, None, None, None, partition.timestamp)
+    size, path = partition.parquet_size, folder / SIDECAR
+    state = PartitionState(folder.name, kind, partition.rows, size, None, None, None, None, None, partition.timestamp)
     if not partition.is_parquet:
         return replace(state, format="native")
     try:

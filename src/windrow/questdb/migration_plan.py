@@ -15,9 +15,9 @@ from typing import Any
 from windrow.errors import Damaged, Incompatible, InvalidInput, NotFound, StorageError, WindrowError
 from windrow.model.units import format_bytes, format_count
 from windrow.parquet.footer import TAIL_SIZE, footer_length
-from windrow.questdb.folders import folder_name
 from windrow.questdb.inspection import DATA, SIDECAR, read_meta
 from windrow.questdb.migration import Action, Step, committed_bytes
+from windrow.questdb.readers import partition_folder
 from windrow.questdb.registry import is_table_folder, table_folders
 from windrow.questdb.txn import Partition, read_txn
 from windrow.sidecar import Sidecar
@@ -129,9 +129,7 @@ def _steps_of_table(table: Path, wish: Wish) -> Iterator[Step]:
     meta = read_meta(table, txn.structure_version)
     for partition in txn.partitions:
         if partition.is_parquet:
-            ticks = meta.ticks_per_second
-            folder = folder_name(meta.unit, partition.timestamp, partition.name_txn, ticks_per_second=ticks)
-            yield _step_of_partition(table, table / folder, partition, wish)
+            yield _step_of_partition(table, partition_folder(table, meta, partition), partition, wish)
 
 
 def _step_of_partition(table: Path, folder: Path, partition: Partition, wish: Wish) -> Step:
