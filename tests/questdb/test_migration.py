@@ -321,6 +321,29 @@ def test_a_disk_that_fails_leaves_no_partial_file(table, call):
     assert [path.name for path in Path(step.parquet).parent.iterdir()] == ["data.parquet"]
 
 
+def test_two_attempts_at_one_step_do_no_harm(table):
+    """The second removes what the first has staged; the first then finds its sidecar in place."""
+    step = plan_migration(table).work[0]
+
+    class Overtaken(Files):
+        def sync(self, path):
+            super().sync(path)
+            assert carry_out(step).problem is None
+            assert not path.exists()
+
+    assert carry_out(step, Overtaken()).problem is None
+    expected = GOLDEN / "o3-2-tail" / step.partition / "converter.pm"
+    assert Path(step.sidecar).read_bytes() == expected.read_bytes()
+    assert len(list(Path(step.sidecar).parent.iterdir())) == 2
+
+
+def test_a_folder_in_the_place_of_a_sidecar_is_refused_by_name(table):
+    (table / "2024-02-02.2" / "_pm").mkdir()
+    result = Migration(table).run()
+    assert (result.written, result.failed) == (1, 1)
+    assert str(table / "2024-02-02.2" / "_pm") in result.problems[0]
+
+
 def test_a_partition_that_changed_meanwhile_is_left_for_the_next_run(table):
     step = plan_migration(table).work[1]
     shutil.copy(GOLDEN / "o3-4-rewritten" / "_txn", table / "_txn")

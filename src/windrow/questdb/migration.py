@@ -29,6 +29,7 @@ from windrow.sidecar.convert import Read
 from windrow.sidecar.layout import U32
 from windrow.sidecar.rewrite import Sections, rewrite
 from windrow.sidecar.structure import Footer
+from windrow.storage.failures import disk_failure
 
 __all__ = ["Action", "Step", "StepReport", "carry_out", "committed_bytes"]
 
@@ -100,6 +101,9 @@ def carry_out(step: Step, files: Files | None = None, clock: Callable[[], float]
         _publish(step, data, files or Files())
     except WindrowError as error:
         return _report(step, 0, clock() - start, str(error), retryable=error.retryable)
+    except OSError as error:
+        failure = disk_failure(error, step.sidecar)
+        return _report(step, 0, clock() - start, str(failure), retryable=failure.retryable)
     return _report(step, len(data), clock() - start)
 
 
@@ -206,10 +210,12 @@ def _publish(step: Step, data: bytes, files: Files) -> None:
         files.sync(staging)
         _check_unchanged(step)
         files.rename(staging, target)
-    except BaseException:
-        staging.unlink(missing_ok=True)
+    except StorageError:
+        # Another attempt at the same step removes this one's staging file.
         if not _is_published(target, data):
             raise
+    finally:
+        staging.unlink(missing_ok=True)
     files.sync_folder(target.parent)
 
 

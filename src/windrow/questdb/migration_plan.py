@@ -198,6 +198,8 @@ def _judged(step: Step, wish: Wish) -> Step:
         return _as(step, Action.NONE, "sound") if wish.rewrite is None else _rewritten(step, wish.rewrite)
     except (Damaged, Incompatible, NotFound) as error:
         return _as(step, Action.REGENERATE, str(error))
+    except StorageError as error:
+        return _as(step, Action.REFUSE, str(error))
 
 
 def _check_describes(sidecar: Sidecar, step: Step, footer_length: int) -> None:
