@@ -452,8 +452,9 @@ def test_a_plan_can_be_printed_and_exported(table):
 @pytest.mark.xdist_group("spark")
 def test_spark_does_the_same(spark, tmp_path):
     for number in range(5):
-        copied("o3-2-tail", tmp_path / str(number)).rename(tmp_path / f"o3~{number}")
-    (tmp_path / "o3~4" / "2024-02-02.2" / "data.parquet").write_bytes(b"")
+        table = copied("o3-2-tail", tmp_path).rename(tmp_path / f"o3_{number}")
+        (table / "_name").unlink()
+    (tmp_path / "o3_4" / "2024-02-02.2" / "data.parquet").write_bytes(b"")
     heard = []
     result = Migration(tmp_path).run(spark=spark, on_report=heard.append)
     assert (result.written, result.failed) == (9, 1)
