@@ -14,7 +14,7 @@ from windrow.questdb import open_table
 from windrow.questdb.meta import PartitionUnit
 from windrow.sidecar.types import decimal_type
 
-from .tables import MadePartition, MetaColumn, make_table, meta_bytes
+from .read_tables import MadePartition, MetaColumn, make_table, meta_bytes
 
 BOOLEAN, BYTE, SHORT, CHAR, INT, LONG, DATE, TIMESTAMP, FLOAT, DOUBLE = range(1, 11)
 STRING, SYMBOL, LONG256, GEOBYTE, BINARY, UUID, IPV4, VARCHAR = 11, 12, 13, 14, 18, 19, 25, 26

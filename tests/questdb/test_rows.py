@@ -13,7 +13,7 @@ from windrow.errors import Damaged, Incompatible, InvalidInput, NotFound
 from windrow.questdb import open_database, open_table
 from windrow.scan.spelling import sql_name
 
-from .tables import CASES, GOLDEN, WITH_ROWS, as_json, copy_case, golden_rows
+from .read_tables import CASES, GOLDEN, WITH_ROWS, as_json, copy_case, golden_rows
 
 STEPS = ["o3-0", "o3-1-merge", "o3-2-tail", "o3-3-nulls"]
 
