@@ -1,0 +1,81 @@
+"""Every change that the store makes to the file system, as a few calls that a recorder can wrap."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from windrow.errors import StorageError
+
+__all__ = ["Files"]
+
+
+class Files:
+    """Changes files and folders. Nothing lasts before the `sync` of its file, no name before that of its folder."""
+
+    def create(self, path: Path, data: bytes) -> None:
+        """Write a new file, or write an old one anew."""
+        with _opened(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC) as descriptor:
+            _write_all(descriptor, data, 0)
+
+    def write_at(self, path: Path, offset: int, data: bytes) -> None:
+        """Write bytes into a file that exists."""
+        with _opened(path, os.O_WRONLY) as descriptor:
+            _write_all(descriptor, data, offset)
+
+    def sync(self, path: Path) -> None:
+        """Force a file's bytes to the disk."""
+        with _opened(path, os.O_RDONLY) as descriptor:
+            os.fsync(descriptor)
+
+    def make_folder(self, path: Path) -> None:
+        """Make a folder."""
+        with _failures(path):
+            path.mkdir()
+
+    def sync_folder(self, path: Path) -> None:
+        """Force the names in a folder to the disk."""
+        with _opened(path, os.O_RDONLY | os.O_DIRECTORY) as descriptor:
+            os.fsync(descriptor)
+
+    def rename(self, path: Path, target: Path) -> None:
+        """Give a file another name, in place of what has it."""
+        with _failures(path):
+            path.replace(target)
+
+    def remove(self, path: Path) -> None:
+        """Remove a file."""
+        with _failures(path):
+            path.unlink()
+
+    def remove_folder(self, path: Path) -> None:
+        """Remove an empty folder."""
+        with _failures(path):
+            path.rmdir()
+
+
+@contextmanager
+def _opened(path: Path, flags: int) -> Iterator[int]:
+    with _failures(path):
+        descriptor = os.open(path, flags | os.O_CLOEXEC, 0o644)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+
+@contextmanager
+def _failures(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be written: {error.strerror}; check space and permissions") from error
+
+
+def _write_all(descriptor: int, data: bytes, offset: int) -> None:
+    rest = memoryview(data)
+    while rest:
+        written = os.pwrite(descriptor, rest, offset)
+        rest, offset = rest[written:], offset + written
