@@ -2,6 +2,7 @@
 
 import io
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +17,8 @@ from windrow.merging.readback import ReadBack
 from windrow.merging.sums import ColumnSums, Weighed
 from windrow.merging.verify import verify_all
 from windrow.model.ordering import first_unsorted_row, sort_indices
-from windrow.model.sort_schema import SortSchema
-from windrow.parquet.page_reader import Coded, CodedRows
+from windrow.model.sort_schema import Direction, SortSchema
+from windrow.parquet.page_reader import Coded, CodedRows, Fixed
 from windrow.storage import open_store
 
 ROWS_AT_ONCE = 300
@@ -190,9 +191,8 @@ def test_row_groups_that_are_copied_are_proven_by_their_bytes(copying):
     with merged(copying) as (merge, (output,)):
         assert len(merge.sums.copied) == 4
         compare(merge, [output])
-        # no row of these columns was decoded
-        assert merge.sums.columns.of("value") == (0, 0, 0)
-        assert merge.sums.columns.of("host") != (0, 0, 0)
+        # no value was summed
+        assert {merge.sums.columns.of(name) for name in ("host", "timestamp", "value")} == {(0, 0, 0)}
         chunk = pq.read_metadata(io.BytesIO(output)).row_group(2).column(3)
         at = chunk.dictionary_page_offset + chunk.total_compressed_size // 2
         spoiled = output[:at] + bytes([output[at] ^ 4]) + output[at + 1 :]
@@ -205,8 +205,32 @@ def test_a_row_group_that_takes_the_place_of_a_copied_one_is_refused(copying):
         table = pq.read_table(io.BytesIO(output))
         sink = io.BytesIO()
         pq.write_table(table, sink, row_group_size=80)
-        with pytest.raises(InvariantViolation, match="MC-2.*column 'pod'"):
+        with pytest.raises(InvariantViolation, match="MC-2.*column 'host'"):
             compare(merge, [sink.getvalue()])
+
+
+def test_row_groups_that_are_copied_to_wrong_places_are_refused(copying):
+    with merged(copying) as (merge, (output,)):
+        hosts, *others = merge.schema.columns
+        merge.schema = SortSchema((replace(hosts, direction=Direction.DESCENDING), *others))
+        with pytest.raises(InvariantViolation, match="MC-3"):
+            compare(merge, [output])
+
+
+def test_rows_between_copied_row_groups_are_summed(random_case):
+    schema, files = apart(4, 100)
+    # the second host comes twice, so that its rows are merged
+    case = type(random_case(0))(schema, [], [*files, files[1]], 1, 100, 50, 1 << 28)
+    with merged(case) as (merge, (output,)):
+        assert [group.place for group in merge.sums.copied] == [0, 300, 400]
+        compare(merge, [output])
+        values = pq.read_table(io.BytesIO(output)).column("value").slice(100, 200).to_numpy()
+        plain = ColumnSums()
+        plain.add("value", Fixed(values.view("u8"), None), Weighed.rows((0, 200)), 100)
+        assert merge.sums.columns.of("value") == plain.of("value")
+        merge.sums.columns.sums["pod"][0] += 1
+        with pytest.raises(InvariantViolation, match="MC-2.*column 'pod'"):
+            compare(merge, [output])
 
 
 def test_a_merge_that_leaves_rows_of_an_input_is_refused(copying):

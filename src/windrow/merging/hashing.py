@@ -42,7 +42,7 @@ def row_hashes(table: pa.Table, columns: list[str]) -> Words:
     own = dict(zip(table.column_names, table.columns, strict=True))
     for name in columns:
         if name in own:
-            rows += _salted(column_hashes(own[name]), name)
+            _add_salted(rows, column_hashes(own[name]), name)
     return rows
 
 
@@ -58,11 +58,13 @@ def text_hashes(texts: pa.LargeBinaryArray) -> Words:
     return _word_array(_mixed(_texts(texts) + _ODD))
 
 
-def _salted(hashed: tuple[Words, npt.NDArray[np.bool_]], name: str) -> Words:
-    """Hashes that tell the same value of different columns apart; 0 for null."""
+def _add_salted(rows: Words, hashed: tuple[Words, npt.NDArray[np.bool_]], name: str) -> None:
+    """Add hashes that tell the same value of different columns apart; a null adds nothing."""
+    from windrow.kernels.hashes import add_salted
+
     salt = np.uint64(int.from_bytes(name.encode(), "little") % (2**64 - 59))
     values, valid = hashed
-    return np.where(valid, _mixed(values + _mixed(np.array([salt]) + _ODD)), np.uint64(0))
+    add_salted(values, valid, _mixed(np.array([salt]) + _ODD)[0], rows)
 
 
 def _mixed(numbers: Any) -> Any:
@@ -125,19 +127,20 @@ def _lists(values: pa.Array) -> Words:
         elements = values.values
     else:
         elements = values.values
+    from windrow.kernels.hashes import sum_elements
+
     offsets = np.asarray(values.offsets).astype(np.int64)
-    lengths = np.diff(offsets)
-    place = np.arange(offsets[-1] - offsets[0]) - np.repeat(offsets[:-1] - offsets[0], lengths)
-    hashed = _salted(_array(elements.slice(offsets[0], offsets[-1] - offsets[0])), "element")
-    with np.errstate(over="ignore"):
-        sums = np.append(np.uint64(0), np.cumsum(_mixed(hashed + (place.astype(np.uint64) + np.uint64(1)) * _ODD)))
-    return _word_array(sums[offsets[1:] - offsets[0]] - sums[offsets[:-1] - offsets[0]])
+    first, last = int(offsets[0]), int(offsets[-1])
+    hashed, lists = np.zeros(last - first, np.uint64), np.empty(len(values), np.uint64)
+    _add_salted(hashed, _array(elements.slice(first, last - first)), "element")
+    sum_elements(hashed, offsets - first, lists)
+    return lists
 
 
 def _structs(values: pa.StructArray) -> Words:
     total = np.zeros(len(values), np.uint64)
     for number, child in enumerate(values.flatten()):
-        total += _salted(_array(child), values.type.field(number).name)
+        _add_salted(total, _array(child), values.type.field(number).name)
     return total
 
 

@@ -16,6 +16,7 @@ from windrow.merging.batch import Batch
 from windrow.merging.copies import Copies, Group
 from windrow.merging.order import Merged, MergeOrder
 from windrow.merging.sums import InputSums
+from windrow.merging.values import as_arrow, codes_at, values_at
 from windrow.merging.verify import EVERY, SAMPLED_ROWS, Witness
 from windrow.model.numbers import to_arrow
 from windrow.parquet.chunk_writer import EncodedChunk, granules
@@ -221,7 +222,7 @@ def _note(
     """Take down what is to be known of a sort column of an output."""
     output = segment.output
     if column.name in output.sorted_by:
-        output.first_keys.setdefault(column.name, []).append(_taken(values, column, np.concatenate(firsts)))
+        output.first_keys.setdefault(column.name, []).append(values_at(values, column, np.concatenate(firsts)))
     if gathered is not None:
         _summarise(output, column, gathered, [chunk for (chunk, *_) in encoded])
     for group in segment.copied:
@@ -256,16 +257,10 @@ def _by_group(values: Coded | CodedRows, merged: Merged, segment: Segment) -> Co
     low = np.searchsorted(merged.group_ends, segment.first, side="right")
     high = np.searchsorted(merged.group_ends, segment.last, side="left")
     rows, ends = merged.group_rows[low : high + 1], merged.group_ends[low : high + 1]
-    codes = _codes_at(values, rows)
+    codes = codes_at(values, rows)
     ends = np.minimum(ends, segment.last) - segment.first
     last = np.append(codes[1:] != codes[:-1], True)
     return Coded(codes[last], ends[last], values.texts)
-
-
-def _codes_at(values: Coded | CodedRows, rows: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
-    """The codes of some rows."""
-    places = rows if isinstance(values, CodedRows) else np.searchsorted(values.ends, rows, side="right")
-    return np.asarray(values.codes[places])
 
 
 def _cursors(values: Any, batch: Batch) -> Longs:
@@ -319,24 +314,6 @@ def _gather_fixed(values: npt.NDArray[Any], order: MergeOrder) -> npt.NDArray[An
     return out
 
 
-def _taken(values: Any, column: Column, rows: Longs) -> pa.Array:
-    """Some rows of a column as Arrow values."""
-    kind = column.field.type
-    if isinstance(values, Coded | CodedRows):
-        codes = _codes_at(values, rows)
-        return values.texts.take(to_arrow(codes, codes < 0)).cast(kind)
-    if isinstance(values, Fixed):
-        return _as_arrow(values.values[rows].view(column.dtype or values.values.dtype), kind, values.valid, rows)
-    return values.take(to_arrow(rows)).combine_chunks()
-
-
-def _as_arrow(
-    numbers: npt.NDArray[Any], kind: pa.DataType, valid: npt.NDArray[np.uint8] | None, rows: Longs
-) -> pa.Array:
-    plain = to_arrow(numbers, None if valid is None else valid[rows] == 0)
-    return plain.cast(kind) if pa.types.is_integer(kind) or pa.types.is_floating(kind) else plain.view(kind)
-
-
 def _summarise(output: Output, column: Column, values: Any, chunks: Sequence[EncodedChunk] = ()) -> None:
     if column.name not in output.summarised:
         return
@@ -366,4 +343,4 @@ def _extremes(numbers: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:
         return pa.nulls(0, kind)
     least, most = (np.fmin, np.fmax) if numbers.dtype.kind == "f" else (np.minimum, np.maximum)
     ends = np.array([least.reduce(numbers), most.reduce(numbers)], numbers.dtype)
-    return _as_arrow(ends, kind, None, np.arange(2))
+    return as_arrow(ends, kind, None, np.arange(2))

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -23,6 +22,7 @@ from windrow.merging.batch import Batch, Piece, Source
 from windrow.merging.columns import chunk_table
 from windrow.merging.inputs import Input
 from windrow.merging.sums import ColumnSums, CopiedGroup, Weighed
+from windrow.merging.values import values_at
 from windrow.model.invariants import require
 from windrow.model.numbers import from_arrow, validity
 from windrow.model.ordering import packed_keys
@@ -37,6 +37,7 @@ from windrow.storage import Store, let_go
 __all__ = ["Numbers", "ReadBack", "step_back"]
 
 Longs = npt.NDArray[np.int64]
+_Group = tuple[int, int]
 
 
 @dataclass(eq=False)
@@ -75,84 +76,92 @@ class ReadBack:
     def read(self, data: Any, name: str, store: Store) -> None:
         """Read an output; refuse it when its rows are not sorted, or a row group that was copied is not the same."""
         written = Input(store, name, len(data), None, data, read_footer(data, name=name))
-        source = Source([written], self._coded, *chunk_table([written], self._coded))
         file = pq.ParquetFile(pa.BufferReader(pa.py_buffer(data)), read_dictionary=self._nested_texts)
-        for groups in self._slabs(written.footer.row_group_rows.tolist()):
-            self._read_slab(file, source, groups)
+        for slab, copies in self._slabs(written):
+            if copies:
+                self._compare_copies(file, written, slab, copies)
+            else:
+                self._read_slab(file, written, slab)
+            self.rows += sum(rows for _, rows in slab)
             let_go(data)
 
-    def _slabs(self, rows: Sequence[int]) -> Iterator[list[int]]:
-        """Row groups that are read together."""
-        chosen: list[int] = []
-        for number, count in enumerate(rows):
-            chosen.append(number)
-            if sum(rows[each] for each in chosen) + count > self.rows_at_once:
-                yield chosen
-                chosen = []
+    def _slabs(self, written: Input) -> Iterator[tuple[list[_Group], list[CopiedGroup]]]:
+        """Row groups that are read together, with their rows; those that were copied stand apart, with what they are.
+
+        Row groups without rows are left out.
+        """
+        place, chosen, copies = self.rows, list[_Group](), list[CopiedGroup]()
+        for group in enumerate(written.footer.row_group_rows.tolist()):
+            copied, rows = self._copies.get(place), group[1]
+            is_copy = copied is not None and copied.rows == rows
+            full = not copies and sum(rows for _, rows in chosen) + rows > self.rows_at_once
+            if chosen and (full or is_copy != bool(copies)):
+                yield chosen, copies
+                chosen, copies = [], []
+            if rows:
+                chosen.append(group)
+                copies += [copied] if copied is not None and is_copy else []
+            place += rows
         if chosen:
-            yield chosen
+            yield chosen, copies
 
-    def _read_slab(self, file: pq.ParquetFile, source: Source, groups: Sequence[int]) -> None:
-        written = source.inputs[0]
-        counts = [int(written.footer.row_group_rows[group]) for group in groups]
-        places = (self.rows + np.cumsum([0, *counts])).tolist()
-        if places[-1] == self.rows:
-            return
-        fresh = [self._is_fresh(written, group, *each) for group, *each in zip(groups, places, counts, strict=False)]
-        batch = Batch(source, [Piece(0, group, 0, rows) for group, rows in zip(groups, counts, strict=True)])
-        keys = self._read_texts(batch, fresh)
-        keys |= self._read_others(file, groups, places, fresh)
+    def _read_slab(self, file: pq.ParquetFile, written: Input, slab: Sequence[_Group]) -> None:
+        keys = self._read_texts(_batch(written, self._coded, [(group, 0, rows) for group, rows in slab]))
+        keys |= self._read_others(file, slab)
         self._check_order(written.key, keys)
-        self.rows = places[-1]
 
-    def _is_fresh(self, written: Input, group: int, place: int, rows: int) -> bool:
-        """Whether a row group was not copied; one that was must have the same bytes."""
-        copied = self._copies.get(place)
-        if copied is None or copied.rows != rows:
-            return True
-        _check_copy(written, group, copied)
-        return False
+    def _compare_copies(
+        self, file: pq.ParquetFile, written: Input, slab: Sequence[_Group], copies: Sequence[CopiedGroup]
+    ) -> None:
+        """Compare the bytes of copied row groups; they are sorted as in the input, so only their ends are decoded."""
+        for (group, _), copied in zip(slab, copies, strict=True):
+            _check_copy(written, group, copied)
+        columns = [column for column in self.columns if self._is_key(column)]
+        ends = [end for group, rows in slab for end in ((group, 0, 1), (group, rows - 1, rows))]
+        batch, keys, rows = _batch(written, columns, ends), dict[str, Any](), np.arange(len(ends))
+        for number, column in enumerate(columns):
+            values = batch.values(number)
+            if column.way is not Way.CODED:
+                kind = file.schema_arrow.field(column.name).type
+                values = pa.chunked_array([values_at(values, column, rows).cast(kind)])
+            keys[column.name] = values
+        self._check_order(written.key, keys)
 
     def _is_key(self, column: Column) -> bool:
         return column.name in self.schema.column_names
 
-    def _read_texts(self, batch: Batch, fresh: Sequence[bool]) -> dict[str, Any]:
+    def _read_texts(self, batch: Batch) -> dict[str, Any]:
         """Add all columns of texts; those that rows are sorted by."""
         keys, everything = {}, Weighed.rows((0, batch.rows))
-        pieces = zip(pairwise(batch.starts.tolist()), fresh, strict=True)
-        encoded = Weighed.rows(*(piece for piece, is_fresh in pieces if is_fresh))
         for number, column in enumerate(self._coded):
             values = batch.values(number)
-            # row groups that were copied are decoded, but only the keys of their rows are summed
-            self.sums.add(column.name, values, everything if self._is_key(column) else encoded, self.rows)
+            self.sums.add(column.name, values, everything, self.rows)
             if self._is_key(column):
                 keys[column.name] = values
         return keys
 
-    def _read_others(
-        self, file: pq.ParquetFile, groups: Sequence[int], places: Sequence[int], fresh: Sequence[bool]
-    ) -> dict[str, Any]:
+    def _read_others(self, file: pq.ParquetFile, slab: Sequence[_Group]) -> dict[str, Any]:
         """Add all other columns; those that rows are sorted by."""
         keys: dict[str, list[pa.ChunkedArray]] = {column.name: [] for column in self._others if self._is_key(column)}
-        last = Steps(self.schema.columns[-1].direction)
-        for group, place, is_fresh in zip(groups, places, fresh, strict=False):
-            # of a row group that was copied the bytes tell enough, but for the order of its rows
-            columns = [column for column in self._others if is_fresh or column.name in keys]
-            table = file.read_row_group(group, columns=[column.name for column in columns], use_threads=False)
-            for column in columns:
+        last, place = Steps(self.schema.columns[-1].direction), self.rows
+        for group, rows in slab:
+            table = file.read_row_group(group, columns=[column.name for column in self._others], use_threads=False)
+            for column in self._others:
                 values = table.column(column.name)
                 own = _bits(values, column) if column.way is Way.FIXED else values
-                self.sums.add(column.name, own, Weighed.rows((0, table.num_rows)), place)
+                self.sums.add(column.name, own, Weighed.rows((0, rows)), place)
                 # times are many: only what the order of rows hangs on is held of them
                 if column.name in keys and not (column.name == self.schema.columns[-1].name and last.add(values)):
                     keys[column.name].append(values)
-        found: dict[str, Any] = {name: _joined(parts) for name, parts in keys.items() if parts}
+            place += rows
+        joined: dict[str, Any] = {name: _joined(parts) for name, parts in keys.items() if parts}
         name = self.schema.columns[-1].name
-        if last.parts and name in found:
-            found[name] = file.read_row_groups(groups, columns=[name], use_threads=False).column(name)
+        if last.parts and name in joined:
+            groups = [group for group, _ in slab]
+            joined[name] = file.read_row_groups(groups, columns=[name], use_threads=False).column(name)
         elif last.parts:
-            found[name] = last
-        return found
+            joined[name] = last
+        return joined
 
     def _check_order(self, name: str, keys: dict[str, Any]) -> None:
         sorting = [(column, keys[column.name]) for column in self.schema.columns if column.name in keys]
@@ -167,6 +176,11 @@ class ReadBack:
                 "MC-3",
                 f"{name}: row {self.rows + back} of the outputs must come before the row ahead of it; merge again",
             )
+
+
+def _batch(written: Input, columns: Sequence[Column], rows: Sequence[tuple[int, int, int]]) -> Batch:
+    """Rows of a file, by row group, first and last."""
+    return Batch(Source([written], columns, *chunk_table([written], columns)), [Piece(0, *each) for each in rows])
 
 
 def _check_copy(written: Input, group: int, copied: CopiedGroup) -> None:

@@ -8,8 +8,9 @@ are those of the outputs, no value has changed, and none has changed its row.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -29,6 +30,7 @@ __all__ = ["ColumnSums", "CopiedGroup", "InputSums", "Weighed"]
 
 Longs = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
+_Range = tuple[int, int]
 
 _BY_PLACE = np.zeros(0, np.uint64)
 _ALL_SET = np.zeros(0, np.uint8)
@@ -97,10 +99,9 @@ class CopiedGroup(NamedTuple):
 
 @dataclass(eq=False)
 class InputSums:
-    """The sums of all rows that the inputs have given so far.
+    """The sums of all rows that the inputs have given so far, but for row groups that are copied byte by byte.
 
-    Of a row group that is copied byte by byte only the sort columns are decoded, and summed. Of all its columns the
-    bytes are taken down.
+    Of those the bytes are summed, in place of their values.
     """
 
     inputs: Sequence[Input]
@@ -116,19 +117,17 @@ class InputSums:
     def start(self, batch: Batch, order: MergeOrder, groups: Sequence[Group], counts: Longs) -> None:
         """Take down which rows a batch gives: the first of its order, by row groups; so many of each input."""
         self._check_pieces(batch)
-        done = groups[-1].last
-        weights = self._weights(batch, order, done)
-        copied = {group.piece: group for group in groups if group.piece is not None}
-        rest = _weighed(batch, counts, weights, set(copied)) if copied else None
-        # the last who takes the weights may cumulate them where they are
-        self._held = _weighed(batch, counts, weights, set())
-        self._rest = rest or self._held
-        self.copied += (self._copy(batch, group) for group in copied.values())
+        copies = {group.piece: group for group in groups if group.piece is not None}
+        _check_copies(batch, groups, copies)
+        self._held = self._rest = Weighed.rows()
+        if len(copies) < len(groups):
+            self._weigh(batch, order, groups, _ranges(batch, counts, copies))
+        self.copied += (self._copy(batch, group) for group in copies.values())
         self._given += counts
-        self.rows += done
+        self.rows += groups[-1].last
 
     def add(self, name: str, values: Any, *, held: bool) -> None:
-        """Add a column: of all rows when it was held for the order, else of those which are not copied."""
+        """Add a column, decoded of the whole batch when it was held for the order, else of what is not copied."""
         self.columns.add(name, values, self._held if held else self._rest)
 
     def check_complete(self) -> None:
@@ -151,14 +150,20 @@ class InputSums:
                 )
             nexts[piece.input] += piece.last - piece.first
 
-    def _weights(self, batch: Batch, order: MergeOrder, done: int) -> Words:
-        from windrow.kernels.sums import weigh
+    def _weigh(self, batch: Batch, order: MergeOrder, groups: Sequence[Group], ranges: dict[int, _Range]) -> None:
+        """Give all rows their weights but those that are copied."""
+        from windrow.kernels.sums import cumulate, weigh
 
         weights = np.zeros(batch.rows + 1, np.uint64)
-        counts = np.zeros(0, order.starts.dtype) if order.counts is None else order.counts
-        if weigh(order.starts, counts, done, self.rows, weights) >= 0:
+        for first, last in _encoded(groups):
+            part = order.slice(first, last)
+            counts = np.zeros(0, part.starts.dtype) if part.counts is None else part.counts
+            if weigh(part.starts, counts, last - first, self.rows + first, weights) >= 0:
+                raise _not_once()
+        held = Weighed.rows(*ranges.values())._replace(cumulated=weights)
+        if cumulate(weights, held.firsts, held.lasts) >= 0:
             raise _not_once()
-        return weights
+        self._held, self._rest = held, _without_copies(batch, held, ranges)
 
     def _copy(self, batch: Batch, group: Group) -> CopiedGroup:
         number = group.piece or 0
@@ -167,24 +172,41 @@ class InputSums:
         return CopiedGroup(self.rows + group.first, group.last - group.first, checksums)
 
 
-def _weighed(batch: Batch, counts: Longs, weights: Words, dropped: set[int]) -> Weighed:
-    """The rows of a batch but those of some pieces: the first so many of each input have a weight, and no others."""
-    from windrow.kernels.sums import cumulate
-
-    sizes, taken, own = np.zeros(counts.size, np.int64), counts.copy(), [weights[:1]]
-    for number, piece in enumerate(batch.pieces):
-        rows = piece.last - piece.first
-        if number in dropped:
-            taken[piece.input] -= rows
-        else:
-            sizes[piece.input] += rows
-            if dropped:
-                own.append(weights[batch.starts[number] + 1 : batch.starts[number + 1] + 1])
-    firsts = np.cumsum(sizes) - sizes
-    cumulated = np.concatenate(own) if dropped else weights
-    if cumulate(cumulated, firsts, firsts + taken) >= 0:
+def _check_copies(batch: Batch, groups: Sequence[Group], copies: Mapping[int, Group]) -> None:
+    """Refuse a row group that is copied twice, or not as a whole."""
+    whole = all(group.last - group.first == np.diff(batch.starts)[piece] for piece, group in copies.items())
+    if not whole or len(copies) != sum(group.piece is not None for group in groups):
         raise _not_once()
-    return Weighed(firsts, firsts + taken, cumulated)
+
+
+def _encoded(groups: Sequence[Group]) -> Iterator[_Range]:
+    """The places of row groups that are not copied, those that follow each other as one."""
+    for is_copied, part in groupby(groups, lambda group: group.piece is not None):
+        if not is_copied:
+            first, *_, last = [place for group in part for place in (group.first, group.last)]
+            yield first, last
+
+
+def _ranges(batch: Batch, counts: Longs, copies: Collection[int]) -> dict[int, _Range]:
+    """The rows of each piece that are given, but of copied pieces: the first so many of each input."""
+    left, ranges = counts.tolist(), {}
+    for number, (piece, start) in enumerate(zip(batch.pieces, batch.starts.tolist(), strict=False)):
+        rows = min(piece.last - piece.first, left[piece.input])
+        left[piece.input] -= rows
+        if number not in copies:
+            ranges[number] = start, start + rows
+    return ranges
+
+
+def _without_copies(batch: Batch, held: Weighed, ranges: Mapping[int, _Range]) -> Weighed:
+    """The same rows where those of copied pieces are not decoded. Rows that are not given weigh nothing."""
+    if len(ranges) == len(batch.pieces):
+        return held
+    kept = np.array(list(ranges), np.int64)
+    sizes = np.diff(batch.starts)[kept]
+    shift = batch.starts[kept] - (np.cumsum(sizes) - sizes)
+    parts = [held.cumulated[batch.starts[number] : batch.starts[number + 1]] for number in ranges]
+    return Weighed(held.firsts - shift, held.lasts - shift, np.concatenate([*parts, held.cumulated[-1:]]))
 
 
 def _not_once() -> InvariantViolation:

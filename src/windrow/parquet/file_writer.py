@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -19,13 +19,13 @@ from windrow.parquet import chunk as c
 from windrow.parquet import thrift as t
 from windrow.parquet.chunk_writer import Bounds, EncodedChunk
 from windrow.parquet.codecs import ZSTD_LEVEL
-from windrow.parquet.footer import MAGIC, ParquetFooter, SortingColumn, read_footer
+from windrow.parquet.footer import MAGIC, TAIL_SIZE, ParquetFooter, SortingColumn, footer_length, read_footer
 from windrow.parquet.page_index import OffsetIndex, parse_offset_index
 
 Place: TypeAlias = tuple[int, int] | None
 """Where something is in a file, and how many bytes it has."""
 
-__all__ = ["FileSchema", "FileWriter", "arrow_chunks", "copied_chunk"]
+__all__ = ["FileSchema", "FileWriter", "arrow_chunks", "copied_chunk", "file_chunks"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,52 +43,68 @@ class FileSchema:
         return read_footer(sink.getvalue().to_pybytes(), name="schema")
 
 
+class _Group(NamedTuple):
+    """A row group that was written: its number, its rows, its chunks and where they start."""
+
+    number: int
+    rows: int
+    chunks: Sequence[EncodedChunk]
+    starts: list[int]
+
+
 class FileWriter:
     """Writes row groups to a file as they come, and what tells of them at the end."""
 
-    def __init__(self, sink: BinaryIO, schema: FileSchema, sorting: Sequence[SortingColumn]) -> None:
+    def __init__(
+        self, sink: BinaryIO, schema: FileSchema, sorting: Sequence[SortingColumn], *, start: int | None = None
+    ) -> None:
+        """`start` is the byte of an older file at which the sink begins; without it the file is new."""
         self._sink, self._schema = sink, schema
         self._sorting = [
             t.struct(t.i32(1, column), t.boolean(2, value=descending), t.boolean(3, value=nulls_first))
             for column, descending, nulls_first in sorting
         ]
-        self._groups: list[tuple[int, Sequence[EncodedChunk], list[int]]] = []
+        self._groups: list[_Group] = []
         self._blooms: list[tuple[int, int] | None] = []
-        self._size = sink.write(MAGIC)
+        self._size = sink.write(MAGIC) if start is None else start
 
     @property
     def rows(self) -> int:
         """How many rows were written."""
-        return sum(rows for rows, _, _ in self._groups)
+        return sum(group.rows for group in self._groups)
 
     @property
     def row_groups(self) -> int:
         """How many row groups were written."""
         return len(self._groups)
 
-    def append(self, rows: int, chunks: Sequence[EncodedChunk]) -> None:
-        """Write a row group: a chunk for each leaf."""
+    def append(self, rows: int, chunks: Sequence[EncodedChunk], *, number: int | None = None) -> None:
+        """Write a row group: a chunk for each leaf. `number` is its place in the file, the next one by default."""
         starts = []
         for chunk in chunks:
             starts.append(self._size)
             self._sink.writelines(chunk.parts)
             self._size += chunk.size
         self._blooms += [self._put(chunk.bloom) for chunk in chunks]
-        self._groups.append((rows, [_without_bytes(chunk) for chunk in chunks], starts))
+        number = len(self._groups) if number is None else number
+        self._groups.append(_Group(number, rows, [_without_bytes(chunk) for chunk in chunks], starts))
 
     def finish(self, key_value: Mapping[str, str]) -> int:
         """Write page index and footer; how many bytes the file has."""
-        columns = [self._put(chunk.column_index) for _, chunks, _ in self._groups for chunk in chunks]
-        offsets = [
-            self._put(_offset_index(chunk, start))
-            for _, chunks, starts in self._groups
-            for chunk, start in zip(chunks, starts, strict=True)
-        ]
-        places = iter(zip(columns, offsets, self._blooms, strict=True))
-        groups = [self._row_group(number, group, places) for number, group in enumerate(self._groups)]
-        metadata = self._metadata(groups, key_value)
+        metadata = self._metadata(self.finish_row_groups(), key_value)
         self._sink.write(metadata + len(metadata).to_bytes(4, "little") + MAGIC)
         return self._size + len(metadata) + 8
+
+    def finish_row_groups(self) -> list[bytes]:
+        """Write the page index; what a footer says of each row group."""
+        columns = [self._put(chunk.column_index) for group in self._groups for chunk in group.chunks]
+        offsets = [
+            self._put(_offset_index(chunk, start))
+            for group in self._groups
+            for chunk, start in zip(group.chunks, group.starts, strict=True)
+        ]
+        places = iter(zip(columns, offsets, self._blooms, strict=True))
+        return [self._row_group(group, places) for group in self._groups]
 
     def _put(self, data: bytes | None) -> tuple[int, int] | None:
         if data is None:
@@ -97,8 +113,8 @@ class FileWriter:
         self._size += self._sink.write(data)
         return place
 
-    def _row_group(self, number: int, group: tuple[int, Sequence[EncodedChunk], list[int]], places: Any) -> bytes:
-        rows, chunks, starts = group
+    def _row_group(self, group: _Group, places: Any) -> bytes:
+        number, rows, chunks, starts = group
         columns = [_column_chunk(chunk, start, *next(places)) for chunk, start in zip(chunks, starts, strict=True)]
         sorting = [t.list_of(4, r.RECORD, self._sorting)] if self._sorting else []
         return t.struct(
@@ -208,12 +224,14 @@ def arrow_chunks(
             table = pa.table([column.slice(at, count)], schema=pa.schema([field]))
             writer.write_table(table, row_group_size=max(count, 1))
             at += count
-    data = sink.getvalue()
-    footer = read_footer(data.to_pybytes(), name=field.name)
-    return [
-        [_taken(memoryview(data), footer, group, leaf) for leaf in range(len(footer.leaves))]
-        for group in range(len(rows))
-    ]
+    return file_chunks(memoryview(sink.getvalue()), name=field.name)
+
+
+def file_chunks(data: memoryview, *, name: str) -> list[list[EncodedChunk]]:
+    """The chunks of a file with a page index that is in memory: for each row group one for each leaf."""
+    footer = read_footer(data[-footer_length(bytes(data[-TAIL_SIZE:]), name) :].tobytes(), name=name)
+    leaves = range(len(footer.leaves))
+    return [[_taken(data, footer, group, leaf) for leaf in leaves] for group in range(len(footer.chunks))]
 
 
 def _taken(data: memoryview, footer: ParquetFooter, group: int, leaf: int) -> EncodedChunk:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from windrow.errors import Damaged, Incompatible
+from windrow.errors import Damaged, Incompatible, InvalidInput
 from windrow.parquet import footer_grammar as g
 from windrow.parquet.chunk import (
     ALL_FLAGS,
@@ -124,6 +125,15 @@ class ParquetFooter:
     schema_span: tuple[int, int]
     """First byte of the schema list (its header) and the byte after its last."""
     column_orders_span: tuple[int, int] | None
+    row_group_positions: npt.NDArray[np.int64] | None = None
+    """Where each row group begins in the metadata, and last where their list ends."""
+
+    @cached_property
+    def row_group_structs(self) -> list[bytes]:
+        """Each row group as it stands in the file."""
+        if self.row_group_positions is None:
+            raise InvalidInput("a footer that was not parsed from a file has no bytes of row groups; parse the file's")
+        return [self.metadata[first:last] for first, last in pairwise(self.row_group_positions.tolist())]
 
     @cached_property
     def schema_bytes(self) -> bytes:
@@ -183,6 +193,7 @@ def parse_footer(metadata: bytes | memoryview, *, name: str = "Parquet") -> Parq
         element_positions=np.append(tables["schema"]["place"], schema_end),
         schema_span=(int(file["schema_offset"]), schema_end),
         column_orders_span=_column_orders_span(file),
+        row_group_positions=np.append(groups["place"], file["row_groups_offset"] + file["row_groups_length"]),
     )
 
 

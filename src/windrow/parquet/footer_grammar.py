@@ -106,6 +106,7 @@ _ELEMENT = np.dtype(
 )
 _GROUP = np.dtype(
     [
+        ("place", "<i8"),
         ("flags", "<u8"),
         ("total_byte_size", "<i8"),
         ("num_rows", "<i8"),

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from windrow.errors import StorageError
 
-__all__ = ["Files"]
+__all__ = ["FileSink", "Files"]
+
+_BUFFER = 4 << 20
 
 
 class Files:
@@ -24,6 +28,11 @@ class Files:
         """Write bytes into a file that exists."""
         with _opened(path, os.O_WRONLY) as descriptor:
             _write_all(descriptor, data, offset)
+
+    def truncate(self, path: Path, size: int) -> None:
+        """Cut a file off after its first bytes."""
+        with _failures(path):
+            os.truncate(path, size)
 
     def sync(self, path: Path) -> None:
         """Force a file's bytes to the disk."""
@@ -54,6 +63,42 @@ class Files:
         """Remove an empty folder."""
         with _failures(path):
             path.rmdir()
+
+
+class FileSink(io.RawIOBase):
+    """A new file that is written from its start to its end, in large pieces."""
+
+    def __init__(self, files: Files, path: Path) -> None:
+        super().__init__()
+        self._files, self._path, self._held, self._written = files, path, bytearray(), 0
+        files.create(path, b"")
+
+    @property
+    def size(self) -> int:
+        """Bytes so far."""
+        return self._written + len(self._held)
+
+    def writable(self) -> bool:
+        """Whether it takes bytes."""
+        return True
+
+    def tell(self) -> int:
+        """Where the next byte goes."""
+        return self.size
+
+    def write(self, data: Any) -> int:
+        """Add bytes at the end."""
+        self._held += data
+        if len(self._held) >= _BUFFER:
+            self.flush()
+        return len(data)
+
+    def flush(self) -> None:
+        """Hand over what is held."""
+        if self._held:
+            data, self._held = bytes(self._held), bytearray()
+            self._files.write_at(self._path, self._written, data)
+            self._written += len(data)
 
 
 @contextmanager

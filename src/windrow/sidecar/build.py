@@ -25,14 +25,17 @@ def build_sidecar(
     extensions: bool = True,
     keys: Sequence[Sequence[FirstKeys]] | None = None,
     footer: ParquetFooter | None = None,
+    unused_bytes: int = 0,
 ) -> bytes:
     """Return the sidecar of a file of `size` bytes; without `extensions`, the bytes that QuestDB's converter writes.
 
     `keys` are the first sort keys of every granule, by row group, where the caller has them; so is `footer`.
+    `unused_bytes` are those of the file that no row group uses.
     """
     footer = footer or footer_of(read, size, name=name)
     granules = find_granules(footer, read, name=name, keys=keys) if extensions else None
-    return convert(Source(footer, size, name, read, etag, granules), extensions=extensions)
+    source = Source(footer, size, name, read, etag, granules)
+    return convert(source, extensions=extensions, unused_bytes=unused_bytes)
 
 
 def footer_of(read: Read, size: int, *, name: str) -> ParquetFooter:

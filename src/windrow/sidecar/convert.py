@@ -7,7 +7,7 @@ for, goes into our own sections; `extensions=False` leaves them out and gives th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -73,13 +73,14 @@ class Source:
     """The granule index of every row group, where pages are cut at the same rows in all columns."""
 
 
-def convert(source: Source, *, extensions: bool = True) -> bytes:
-    """The sidecar of a Parquet file."""
+def convert(source: Source, *, extensions: bool = True, unused_bytes: int = 0) -> bytes:
+    """The sidecar of a Parquet file, of which so many bytes are in no row group."""
     notes = read_notes(source.footer.key_value, len(source.footer.leaves), source.name)
     columns = describe_columns(source, notes, extensions=extensions)
     groups = describe_row_groups(source, extensions=extensions)
     seq_txn = None if notes is None else notes.seq_txn
-    return create(columns, groups, _snapshot(source, seq_txn=seq_txn, extensions=extensions))
+    snapshot = _snapshot(source, seq_txn=seq_txn, extensions=extensions, unused_bytes=unused_bytes)
+    return create(columns, groups, snapshot)
 
 
 def convert_update(sidecar: Sidecar, source: Source, *, unused_bytes: int, seq_txn: int | None = None) -> Update:
@@ -99,6 +100,28 @@ def convert_update(sidecar: Sidecar, source: Source, *, unused_bytes: int, seq_t
     targets = np.flatnonzero(changed).tolist()
     snapshot = _snapshot(source, seq_txn=seq_txn, extensions=extensions, unused_bytes=unused_bytes)
     return update(sidecar, _chosen(groups, targets), targets, snapshot)
+
+
+def convert_changes(
+    sidecar: Sidecar,
+    changed: Source,
+    targets: Sequence[int],
+    *,
+    footer_length: int,
+    unused_bytes: int,
+    seq_txn: int | None = None,
+) -> Update:
+    """The same as `convert_update`, from the new row groups alone: its cost does not grow with the file.
+
+    The footer of `changed` has only these row groups, which become those at `targets`. `footer_length` is the length of
+    the whole file's footer.
+    """
+    extensions = bool(sidecar.header.feature_flags & layout.Feature.WINDROW_SCHEMA)
+    _check_same_columns(sidecar, changed)
+    snapshot = _snapshot(changed, seq_txn=seq_txn, extensions=extensions, unused_bytes=unused_bytes)
+    offset = changed.parquet_size - layout.PARQUET_TAIL - footer_length
+    snapshot = replace(snapshot, parquet_footer_offset=offset, parquet_footer_length=footer_length)
+    return update(sidecar, describe_row_groups(changed, extensions=extensions), targets, snapshot)
 
 
 def describe_columns(source: Source, notes: Notes | None, *, extensions: bool = True) -> Columns:

@@ -1,0 +1,127 @@
+"""Snapshots of a table that grows: every reader holds the folders that it reads by a shared lock on them.
+
+The writer removes an old folder only under an exclusive lock of its own, which it never waits for. Locks belong to
+open files: the system releases those of a reader that died.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+
+from windrow.errors import Conflict, Damaged, NotFound, StorageError
+from windrow.questdb.committed import CommittedFile, check_partition
+from windrow.questdb.folders import folder_name
+from windrow.questdb.meta import Meta, parse_meta
+from windrow.questdb.meta_writer import arrow_schema
+from windrow.questdb.txn import Partition, Txn, read_txn
+
+__all__ = ["HeldSnapshot", "hold_snapshot", "lock_folder", "partition_folder", "read_meta"]
+
+_PAUSE = 0.001
+_GRACE = 3
+"""Attempts at one version of `_txn`: what is missing then was not removed by a later commit."""
+
+
+@dataclass(eq=False)
+class HeldSnapshot:
+    """One committed state of a table; its folders stay until it is closed."""
+
+    txn: Txn
+    meta: Meta
+    files: tuple[CommittedFile, ...]
+    """By time."""
+    locks: list[int] = field(default_factory=list, repr=False)
+
+    def read(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """All rows, by time."""
+        schema = arrow_schema(self.meta)
+        chosen = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+        return pa.concat_tables([chosen.empty_table(), *(file.read(columns=columns) for file in self.files)])
+
+    def close(self) -> None:
+        """Let go of the folders."""
+        while self.locks:
+            os.close(self.locks.pop())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def hold_snapshot(table: str | os.PathLike[str], *, deadline: float = 5.0) -> HeldSnapshot:
+    """The newest committed state of a table. Starts again when a commit removed a folder in between."""
+    folder, end = Path(table), time.monotonic() + deadline
+    failed: list[int] = []
+    while True:
+        txn = read_txn(folder / "_txn", deadline=max(end - time.monotonic(), 0.0))
+        snapshot = HeldSnapshot(txn, read_meta(folder), ())
+        try:
+            snapshot.files = tuple(_hold(folder, partition, snapshot) for partition in txn.partitions)
+        except (NotFound, Damaged, Conflict):
+            snapshot.close()
+            failed.append(txn.version)
+            if failed.count(txn.version) >= _GRACE or time.monotonic() >= end:
+                raise
+        else:
+            return snapshot
+        time.sleep(_PAUSE)
+
+
+def partition_folder(table: Path, meta: Meta, partition: Partition) -> Path:
+    """The folder of a partition."""
+    return table / folder_name(
+        meta.unit, partition.timestamp, partition.name_txn, ticks_per_second=meta.ticks_per_second
+    )
+
+
+def read_meta(table: Path) -> Meta:
+    """The structure of a table."""
+    path = table / "_meta"
+    try:
+        return parse_meta(path.read_bytes(), str(path))
+    except FileNotFoundError as error:
+        raise NotFound(f"{path}: no such file; give the folder of a table, or create one") from error
+
+
+def lock_folder(folder: Path, *, exclusive: bool) -> int:
+    """Lock a folder without waiting; the lock lasts until the descriptor is closed."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except FileNotFoundError as error:
+        raise NotFound(f"{folder}: no such folder; restore it") from error
+    except OSError as error:
+        raise StorageError(f"{folder}: cannot be opened: {error.strerror}; check the permissions") from error
+    try:
+        fcntl.flock(descriptor, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(descriptor)
+        raise Conflict(f"{folder}: another process holds it; wait until it is done") from error
+    return descriptor
+
+
+def _hold(table: Path, partition: Partition, snapshot: HeldSnapshot) -> CommittedFile:
+    folder = partition_folder(table, snapshot.meta, partition)
+    size = check_partition(partition, folder)
+    snapshot.locks.append(lock_folder(folder, exclusive=False))
+    file = CommittedFile(folder, size)
+    rows = int(file.sidecar.row_counts.sum())
+    if rows != partition.rows:
+        problem = f"it has {rows} rows, and _txn commits {partition.rows}"
+        raise Damaged(f"{file.sidecar.name}: {problem}; it is of another partition, restore the folder")
+    return file
