@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.questdb.tables import as_json
+from tests.questdb.read_tables import as_json
 
 from windrow.questdb import open_database, open_table
 from windrow.questdb.checking import check_table

@@ -17,7 +17,7 @@ from windrow.questdb import open_table
 from windrow.questdb.snapshot import open_snapshot
 from windrow.questdb.txn import REMOTE_BIT
 
-from .tables import GOLDEN, as_json, copy_case, edit_partition, edit_txn, golden_rows
+from .read_tables import GOLDEN, as_json, copy_case, edit_partition, edit_txn, golden_rows
 
 DAY = "2024-02-02.2"
 

@@ -14,7 +14,7 @@ from windrow.questdb import open_table
 from windrow.questdb.meta import PartitionUnit
 from windrow.sidecar.types import decimal_type
 
-from .tables import MadePartition, MetaColumn, make_table, meta_bytes
+from .read_tables import MadePartition, MetaColumn, make_table, meta_bytes
 
 BOOLEAN, BYTE, SHORT, CHAR, INT, LONG, DATE, TIMESTAMP, FLOAT, DOUBLE = range(1, 11)
 STRING, SYMBOL, LONG256, GEOBYTE, BINARY, UUID, IPV4, VARCHAR = 11, 12, 13, 14, 18, 19, 25, 26
@@ -115,18 +115,23 @@ CONVERSIONS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory):
+    with windrow.connect(tmp_path_factory.mktemp("columns") / "lake") as opened:
+        yield opened
+
+
 @pytest.mark.parametrize(("before", "values", "after", "wanted"), CONVERSIONS)
-def test_a_file_keeps_its_type_and_its_values_are_converted(tmp_path, before, values, after, wanted):
+def test_a_file_keeps_its_type_and_its_values_are_converted(tmp_path, lake, before, values, after, wanted):
     columns = [MetaColumn("ts", TIMESTAMP), MetaColumn("v", -before), MetaColumn("w", INT), MetaColumn("v", after, 1)]
     table = table_of(tmp_path, columns, [partition({1: ("v", before, values)})])
     assert table.scan().schema.names == ["ts", "v", "w"]
     assert table.scan().to_arrow().column("v").to_pylist() == wanted
-    with windrow.connect(tmp_path / "lake") as lake:
-        kept = [value for value in wanted if value is not None]
-        found = lake.sql(f"select v from questdb('{table.folder}') where v is not null").arrow()
-        assert found.column("v").to_pylist() == kept
-        for value in kept[:1]:
-            assert table.scan(f"v = {_literal(value)}").count() == kept.count(value)
+    kept = [value for value in wanted if value is not None]
+    found = lake.sql(f"select v from questdb('{table.folder}') where v is not null").arrow()
+    assert found.column("v").to_pylist() == kept
+    for value in kept[:1]:
+        assert table.scan(f"v = {_literal(value)}").count() == kept.count(value)
 
 
 def _literal(value) -> str:

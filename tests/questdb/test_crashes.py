@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 from collections.abc import Callable
 from operator import itemgetter
@@ -11,7 +12,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pytest
 from tests.questdb.crash_states import Op, Recorder, Tree, crash_states, read_tree, write_tree
-from tests.questdb.small_tables import DAY, NEVER, SCHEMA, content, plain, rows
+from tests.questdb.tables import DAY, NEVER, SCHEMA, content, plain, rows
 
 from windrow.errors import NotFound, WindrowError
 from windrow.questdb.files import Files
@@ -56,8 +57,10 @@ def without_sidecar(table: Path) -> None:
 
 
 def repeated(times: list[int], tag: str, scale: int) -> pa.Table:
-    """Rows of these times, each so many times."""
-    return rows([time for time in times for _ in range(scale)], tag)
+    """Rows of these times, each so many times, with texts that do not compress."""
+    found, rng = rows([time for time in times for _ in range(scale)], tag), random.Random(scale)
+    hosts = [f"{tag}{rng.randbytes(6 * (scale > 1)).hex()}" for _ in range(found.num_rows)]
+    return found.set_column(1, "host", pa.array(hosts))
 
 
 Change = Callable[[PartitionStore, int], object]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.questdb.small_tables import DAY, MONDAY
+from tests.questdb.tables import DAY, MONDAY
 
 from windrow.questdb.readers import HeldSnapshot, hold_snapshot
 from windrow.questdb.store import PartitionStore, StoreOptions, create_table

@@ -13,7 +13,7 @@ from windrow.errors import Damaged, Incompatible, InvalidInput, NotFound
 from windrow.questdb import open_database, open_table
 from windrow.scan.spelling import sql_name
 
-from .tables import CASES, GOLDEN, WITH_ROWS, as_json, copy_case, golden_rows
+from .read_tables import CASES, GOLDEN, WITH_ROWS, as_json, copy_case, golden_rows
 
 STEPS = ["o3-0", "o3-1-merge", "o3-2-tail", "o3-3-nulls"]
 
@@ -115,8 +115,7 @@ class TestPruning:
         table = copy_case("blooms-0", tmp_path)
         everything = open_table(table, native="skip").scan().to_arrow()
         found = open_table(table, native="skip").scan(condition).to_arrow()
-        with windrow.connect(tmp_path / "plain", cache=None) as plain:
-            assert found.equals(plain.sql(f"select * from rows where {condition}", tables={"rows": everything}).arrow())
+        assert found.equals(lake.sql(f"select * from plain where {condition}", tables={"plain": everything}).arrow())
 
     def test_a_bloom_filter_of_questdb_leaves_row_groups_out(self, tmp_path):
         table = open_table(copy_case("blooms-0", tmp_path), native="skip")

@@ -10,7 +10,7 @@ from pyspark_windrow.options import ReadOptions
 from windrow.errors import InvalidInput
 from windrow.questdb import open_table
 
-from .tables import WITH_ROWS, as_json, copy_case, golden_rows
+from .read_tables import WITH_ROWS, as_json, copy_case, golden_rows
 
 
 def spark_rows(case):

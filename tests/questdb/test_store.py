@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.questdb.small_tables import DAY, MONDAY, NEVER, SCHEMA, content, plain, rows
+from tests.questdb.tables import DAY, MONDAY, NEVER, SCHEMA, content, plain, rows
 
 from windrow.errors import AlreadyExists, Closed, Conflict, Damaged, Incompatible, InvalidInput, NotFound, StorageError
 from windrow.questdb.committed import CommittedFile

@@ -16,7 +16,7 @@ from windrow.questdb.folders import folder_name, partition_end
 from windrow.questdb.meta import PartitionUnit, parse_meta
 from windrow.questdb.registry import parse_registry, table_folders, table_name
 
-from .tables import CASES, GOLDEN, MetaColumn, meta_bytes
+from .read_tables import CASES, GOLDEN, MetaColumn, meta_bytes
 
 TIMESTAMP, INT, LONG, VARCHAR = 8, 5, 6, 26
 

@@ -30,8 +30,8 @@ __all__ = ["CommittedPart", "Native", "PartitionFile", "Snapshot", "open_snapsho
 Native = Literal["refuse", "skip"]
 _NATIVE = ("refuse", "skip")
 _PAUSE = 0.002
-_GRACE = 3
-"""Attempts at one version of `_txn`: what is missing then was not removed by a later commit."""
+_GRACE = 0.1
+"""Seconds at one version of `_txn`: what is missing for so long was not removed by a later commit."""
 _MOST_HELD = 256
 """Files that a snapshot holds open; those beyond are opened when they are read."""
 _KNOWN_BYTES, _OBJECT_BYTES = 2**25, 4000
@@ -118,7 +118,7 @@ def open_snapshot(
     if native not in _NATIVE:
         raise InvalidInput(f"native={native!r}: choose one of {', '.join(map(repr, _NATIVE))}")
     path = Path(folder)
-    end, failed = time.monotonic() + deadline, list[int]()
+    end, failed = time.monotonic() + deadline, dict[int, float]()
     while True:
         txn = read_txn(path / "_txn", deadline=max(end - time.monotonic(), 0.0))
         try:
@@ -127,9 +127,9 @@ def open_snapshot(
             skipped = tuple(_folder(meta, each) for each in txn.partitions if not each.is_parquet)
             return Snapshot(table_name(path), path, txn, meta, partitions, skipped)
         except (NotFound, Damaged, StorageError) as error:
-            failed.append(txn.version)
-            is_moving = error.retryable or failed.count(txn.version) < _GRACE
-            if not is_moving or time.monotonic() >= end:
+            now = time.monotonic()
+            is_moving = error.retryable or now - failed.setdefault(txn.version, now) < _GRACE
+            if not is_moving or now >= end:
                 raise _timed_out(error, deadline) if error.retryable else error from error
         time.sleep(_PAUSE)
 

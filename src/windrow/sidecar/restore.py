@@ -60,6 +60,7 @@ def restore_footer(sidecar: Sidecar) -> ParquetFooter | None:
         element_positions=schema.element_positions + (place[0] - schema.schema_span[0]),
         schema_span=place,
         column_orders_span=sidecar.extensions.schema_place(SchemaCode.COLUMN_ORDERS),
+        row_group_positions=None,
     )
 
 
