@@ -25,7 +25,8 @@ from windrow.scan.schema import arrow_schema, schema_of
 from windrow.scan.where import parse_where
 from windrow.sidecar import Sidecar
 from windrow.sidecar.build import build_sidecar
-from windrow.sidecar.convert import Source, convert
+from windrow.sidecar.convert import Source, convert, describe_row_groups
+from windrow.sidecar.writer import Snapshot, update
 from windrow.storage import ByteRange, Identity, LocalStore, Store
 from windrow.testing import RecordingStore
 
@@ -165,6 +166,24 @@ def test_an_update_since_the_listing_is_passed_over(tmp_path: Path) -> None:
         file = DataFile(store, "data.parquet", Identity((tmp_path / "data.parquet").stat().st_size), place)
         plan = plan_files(ScanContext("x", store), [file])
         assert rows_of(plan, store).equals(pq.read_table(steps[0] / "data.parquet"))
+
+
+def test_a_sidecar_of_ours_that_questdb_has_updated(tmp_path: Path) -> None:
+    """Its footer has no section of ours any more: page records are gone, the schema in the header is not."""
+    before, after = ((TABLES / step / "2024-02-02.2/data.parquet").read_bytes() for step in ("o3-0", "o3-2-tail"))
+    footer = read_footer(after, name="data.parquet")
+    made = build_sidecar(lambda at, size: before[at : at + size], len(before), name="data.parquet")
+    groups = describe_row_groups(Source(footer, len(after)), extensions=False)
+    place = len(after) - len(footer.metadata) - 8
+    change = update(Sidecar.of(made), groups, range(4), Snapshot(place, len(footer.metadata)))
+    (tmp_path / "_pm").write_bytes(change.size.to_bytes(8, "little") + made[8:] + change.data)
+    (tmp_path / "data.parquet").write_bytes(after)
+    store = LocalStore(tmp_path)
+    sidecar = Sidecar.open(tmp_path / "_pm")
+    assert sidecar.extensions.schema is not None
+    assert sidecar.extensions.created_by is None
+    assert rows_of(planned(store, tmp_path), store).equals(pq.read_table(tmp_path / "data.parquet"))
+    assert sum(each.row_groups for each in planned(store, tmp_path, "sy = 'tail'").virtual) == 1
 
 
 def test_a_plain_sidecar_of_a_file_of_others_is_made_again_from_its_footer(

@@ -95,6 +95,26 @@ class TestPartitions:
         again = pages + synthesise_footer(schema, place_row_groups(restored, schema))
         assert pq.read_table(io.BytesIO(again)).equals(pq.read_table(io.BytesIO(data)))
 
+    def test_null_counts_are_known(self, folder: Path) -> None:
+        for name in ("_pm", "converter.pm"):
+            found = Sidecar.open(folder / name)
+            assert all(found.column(position).null_count[1].all() for position in range(found.column_count))
+
+    def test_column_tops_are_nulls_in_the_data(self, folder: Path) -> None:
+        """So null counts tell all: they are those of the rows."""
+        data = (folder / "data.parquet").read_bytes()
+        notes = json.loads(source_of(data).footer.key_value["questdb"] or "")
+        assert {column["column_top"] for column in notes["schema"]} == {0}
+        found, rows = Sidecar.open(folder / "_pm"), pq.read_table(io.BytesIO(data))
+        counts = [int(found.column(position).null_count[0].sum()) for position in range(found.column_count)]
+        assert counts == [column.null_count for column in rows.columns]
+
+
+def test_a_column_that_was_added_later_has_nulls_in_the_rows_before() -> None:
+    found = Sidecar.open(TABLES / "cols-2-column-top/2024-03-02.5/_pm")
+    assert [found.column(name).null_count[0].tolist() for name in ("z", "sy2")] == [[48], [48]]
+    assert found.row_counts.tolist() == [51]
+
 
 def meaning(leaf: Any) -> tuple[Any, ...]:
     element = leaf.element
