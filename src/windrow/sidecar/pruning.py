@@ -23,7 +23,7 @@ from windrow.pruning.pruner import Pruner, Verdict, compile_predicate
 from windrow.pruning.selection import ValueTest, literals_of, value_tests
 from windrow.pruning.types import ColumnType, Family
 from windrow.sidecar import layout
-from windrow.sidecar.columns import NUMBERS, Bound
+from windrow.sidecar.columns import NUMBERS, Bound, ColumnChunks
 from windrow.sidecar.flat_columns import FlatColumn, flat_column
 from windrow.sidecar.granule_bounds import GranuleBounds, PageIndexes
 from windrow.sidecar.granules import GranuleIndex
@@ -267,9 +267,7 @@ class _RowGroups:
         """
         if column.nullable:
             return np.zeros(len(self.places), bool)
-        count, known = self._sidecar.column(column.position, self._chosen).null_count
-        hides: Mask = known & (count > 0)
-        return hides
+        return _counts_nulls(self._sidecar.column(column.position, self._chosen))
 
     def _bounds(self, column: FlatColumn) -> Bounds:
         chunks = self._sidecar.column(column.position, self._chosen)
@@ -279,9 +277,15 @@ class _RowGroups:
         free = is_float and nan_free(self._sidecar, column.position, self.places)
         count, known = chunks.null_count
         if not column.nullable:
-            trusted = ~self.hides_values(column)
+            trusted = ~_counts_nulls(chunks)
             has_minimum, has_maximum, known = has_minimum & trusted, has_maximum & trusted, known & trusted
         return Bounds(minimum, maximum, has_minimum, has_maximum, count, known, chunks.records["num_values"], free)
+
+
+def _counts_nulls(chunks: ColumnChunks) -> Mask:
+    count, known = chunks.null_count
+    counts: Mask = known & (count > 0)
+    return counts
 
 
 def nan_free(sidecar: Sidecar, position: int, places: _Places) -> Mask:
