@@ -1,4 +1,8 @@
-"""The bytes of a sidecar: held in memory, or in an open file of which only what is asked for is read."""
+"""The bytes of a sidecar: held in memory, or in an open file of which only what is asked for is read.
+
+The header comes first, and its committed size bounds everything after it: an update may be writing behind that size, or
+patch it while the file is opened. The size on disk only tells whether the header claims more than there is.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import mmap
 import os
 
 from windrow.errors import Damaged, NotFound, StorageError
+from windrow.sidecar import layout
 
 Buffer = bytes | bytearray | mmap.mmap
 """All bytes of a sidecar: read whole, or mapped."""
@@ -38,13 +43,15 @@ class OpenFile:
     somebody wants all bytes. The descriptor keeps the file as it was opened, whatever its path names later.
     """
 
-    __slots__ = ("_descriptor", "_mapping", "_tail", "_tail_start", "path", "size")
+    __slots__ = ("_descriptor", "_head", "_mapping", "_tail", "_tail_start", "path", "size")
 
-    def __init__(self, descriptor: int, path: str, size: int, tail: bytes) -> None:
+    def __init__(self, descriptor: int, path: str, size: int, head: bytes, tail: bytes) -> None:
         self.path = path
         self.size = size
         self._descriptor = descriptor
         self._mapping: mmap.mmap | None = None
+        # Read again, the header might speak of a later update.
+        self._head = head
         # The footer is looked at in several small pieces.
         self._tail = tail
         self._tail_start = size - len(tail)
@@ -56,6 +63,8 @@ class OpenFile:
         """Bytes at a place that was checked to be inside of `size`."""
         if start >= self._tail_start and start + length <= self.size:
             return self._tail[start - self._tail_start : start - self._tail_start + length]
+        if start + length <= len(self._head):
+            return self._head[start : start + length]
         if self._mapping is not None:
             return self._mapping[start : start + length]
         data = os.pread(self._descriptor, length, start)
@@ -91,12 +100,22 @@ def open_content(path: str) -> Content:
     except OSError as error:
         raise StorageError(f"{path}: cannot be opened: {error.strerror}; check the path and its permissions") from error
     try:
-        size = os.lseek(descriptor, 0, os.SEEK_END)
+        head = os.pread(descriptor, layout.HEADER_SIZE, 0)
+        size = _size(descriptor, head)
         if size > READ_WHOLE:
-            return OpenFile(descriptor, path, size, os.pread(descriptor, _TAIL, size - _TAIL))
-        data = os.pread(descriptor, READ_WHOLE, 0)
+            return OpenFile(descriptor, path, size, head, os.pread(descriptor, _TAIL, size - _TAIL))
+        data = head + os.pread(descriptor, size - len(head), len(head))
     except OSError as error:
         os.close(descriptor)
         raise StorageError(f"{path}: cannot be read: {error.strerror}; check that it is a file") from error
     os.close(descriptor)
     return Held(data)
+
+
+def _size(descriptor: int, head: bytes) -> int:
+    """How many bytes may be looked at: those that the header commits, as far as they are there."""
+    (committed,) = layout.U64.unpack_from(head) if len(head) == layout.HEADER_SIZE else (0,)
+    if layout.SMALLEST_FILE <= committed <= READ_WHOLE:
+        return int(committed)
+    on_disk = os.lseek(descriptor, 0, os.SEEK_END)
+    return min(committed, on_disk) if committed >= layout.SMALLEST_FILE else on_disk
