@@ -16,7 +16,7 @@ FIRST_READ = 64 * 2**10
 """Most footers lie within so many bytes of the end, and are read at once."""
 
 
-def build_sidecar(
+def build_sidecar(  # noqa: PLR0913 - what few callers need is given by name
     read: Read,
     size: int,
     *,

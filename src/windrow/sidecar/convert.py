@@ -76,9 +76,7 @@ class Source:
     """The granule index of every row group, where pages are cut at the same rows in all columns."""
 
 
-def convert(
-    source: Source, *, extensions: bool = True, external_blooms: bool = False, unused_bytes: int = 0
-) -> bytes:
+def convert(source: Source, *, extensions: bool = True, external_blooms: bool = False, unused_bytes: int = 0) -> bytes:
     """The sidecar of a Parquet file, of which so many bytes are in no row group.
 
     With `external_blooms`, bloom filters stay in that file and are referred to.
