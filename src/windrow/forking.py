@@ -14,9 +14,7 @@ import sys
 import threading
 import time
 import weakref
-from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -51,21 +49,29 @@ class _Gate:
     """Counts the threads that are inside; shut while the process is forked, but for those that are inside already."""
 
     def __init__(self) -> None:
-        self._inside: Counter[int] = Counter()
-        self._change = threading.Condition()
+        self._inside: dict[int, int] = {}
+        """Entries come and go under the lock; a thread alone changes the number of its own."""
+        self._change = threading.Condition(threading.Lock())
         self._is_shut = False
 
     def enter(self, thread: int) -> None:
-        with self._change:
-            while self._is_shut and not self._inside[thread]:
-                self._change.wait()
+        """Let a thread in, once more where it is inside already."""
+        if thread in self._inside:
             self._inside[thread] += 1
+            return
+        with self._change:
+            while self._is_shut:
+                self._change.wait()
+            self._inside[thread] = 1
 
     def leave(self, thread: int) -> None:
-        with self._change:
+        """Let a thread out as often as it came in."""
+        if self._inside[thread] > 1:
             self._inside[thread] -= 1
-            if not self._inside[thread]:
-                del self._inside[thread]
+            return
+        with self._change:
+            del self._inside[thread]
+            if self._is_shut:
                 self._change.notify_all()
 
     def shut(self) -> None:
@@ -85,15 +91,22 @@ class _Gate:
 _gate = _Gate()
 
 
-@contextmanager
-def working() -> Iterator[None]:
+class _Working:
+    """A block of one thread; a query has several, so that none of them may cost much."""
+
+    __slots__ = ("_gate", "_thread")
+
+    def __enter__(self) -> None:
+        self._gate, self._thread = _gate, threading.get_ident()
+        self._gate.enter(self._thread)
+
+    def __exit__(self, *_: object) -> None:
+        self._gate.leave(self._thread)
+
+
+def working() -> _Working:
     """For a block that is in a library which does not survive a fork in the middle: the process is not forked then."""
-    gate, thread = _gate, threading.get_ident()
-    gate.enter(thread)
-    try:
-        yield
-    finally:
-        gate.leave(thread)
+    return _Working()
 
 
 def abandon(*things: object) -> None:

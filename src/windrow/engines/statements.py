@@ -37,6 +37,8 @@ def named_tables(cursor: duckdb.DuckDBPyConnection, naming: Naming, query: str) 
 
 def _has_views(table: exp.Table) -> bool:
     """Whether a name has a schema before it in which queries find views of tables of the lake."""
+    if not table.args.get("db"):
+        return False
     before = (table.catalog.lower(), table.db.lower()) if table.catalog else (table.db.lower(),)
     return bool(table.name) and before in SCHEMAS_OF_VIEWS
 
