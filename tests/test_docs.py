@@ -139,6 +139,15 @@ def test_the_contract_counts_its_statements():
     head = f"{len(rows)} statements: {held} held, {not_yet} not yet, {to_come} to come."
     assert head in CONTRACT.read_text()
     assert len({number for number, _, _ in rows}) == len(rows)
+    for letter, counts in zip("PCSM", design_counts(), strict=True):
+        own = [stand for (number, _, _), stand in zip(rows, standing, strict=True) if number[0] == letter]
+        assert counts == [len(own), *(own.count(each) for each in ("held", "not yet", "to come"))], letter
+
+
+def design_counts():
+    """The counts of each design, as the table at the head of the contract has them."""
+    table = re.findall(r"^\| [^|]+ \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$", CONTRACT.read_text(), re.MULTILINE)
+    return [[int(count) for count in row] for row in table]
 
 
 def test_every_decision_and_every_gap_is_listed():

@@ -136,6 +136,48 @@ class TestTables:
             assert lake.create_table("metrics", sort=SORT).record.table_id == "id1"
 
 
+class TestSplits:
+    """What a table is made of, without Spark."""
+
+    def points(self, *minutes):
+        times = [datetime(2024, 1, 1, tzinfo=UTC) + timedelta(minutes=minute) for minute in minutes]
+        return pa.table({"host": ["b" if minute % 2 else "a" for minute in minutes], "timestamp": times})
+
+    def splits(self, table):
+        pages = table.context.metastore.splits(table.record.table_id, table.version)
+        return [split for page in pages for split in page]
+
+    def test_files_are_stored_before_the_commit_that_shows_them(self, lake, monkeypatch):
+        events = lake.create_table("events", sort="host|timestamp/V2")
+        kind, found = type(lake.context.metastore), []
+        publish = kind.publish
+
+        def look_first(metastore, *ids, add=(), **more):
+            found.extend(lake.context.store.head(key).key for split in add for key in (split.key, split.sidecar.key))
+            return publish(metastore, *ids, add=add, **more)
+
+        monkeypatch.setattr(kind, "publish", look_first)
+        assert events.ingest(self.points(0, 1, 20)).splits == 2
+        assert sorted(found) == sorted(key for each in self.splits(events) for key in (each.key, each.sidecar.key))
+
+    def test_after_a_change_of_the_window_new_splits_use_the_new_duration(self, lake):
+        events = lake.create_table("events", sort="host|timestamp/V2", window="15m")
+        events.ingest(self.points(20))
+        events.change(window="1h")
+        events.ingest(self.points(20))
+        midnight = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp())
+        found = [(each.window.start - midnight, each.window.duration) for each in self.splits(events)]
+        assert sorted(found) == [(0, 3600), (900, 900)]
+
+    def test_points_from_before_the_compaction_start_time_are_written_sorted_in_their_window(self, lake):
+        events = lake.create_table("events", sort="host|timestamp/V2", compaction_start_time=2_000_000_000)
+        events.ingest(self.points(3, 2, 1))
+        [split] = self.splits(events)
+        rows = pq.read_table(pa.BufferReader(lake.context.store.get(split.key)))
+        assert rows["host"].to_pylist() == ["a", "b", "b"]
+        assert (split.window.start, split.scope.sort_schema) == (1704067200, "host|timestamp/V2")
+
+
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
 class TestIngest:

@@ -143,6 +143,7 @@ def test_the_folder_stays_in_its_budget_and_keeps_what_was_used_last(folder, key
     assert Path(cache._path(key(0))).exists(), "it was used all the time"
     assert not Path(cache._path(key(1))).exists()
     assert cache.metrics.total().evictions > 70
+    assert cache.get(key(1), lambda asked: b"fetched again") == b"fetched again"
 
 
 def test_what_crashes_leave_behind_is_swept(folder, key):

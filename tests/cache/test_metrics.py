@@ -15,6 +15,9 @@ def test_events_are_counted_by_kind_with_their_bytes(key):
     counts = cache.metrics.counts(CacheKind.DATA_FILE_FOOTER)
     assert counts == Counts(hits=2, misses=1, bypasses=1, hit_bytes=2 * 400, loaded_bytes=400)
     assert cache.metrics.total().misses == 2
+    for number in range(1, 4):
+        cache.get(key(number, CacheKind.DATA_FILE_FOOTER), lambda asked: bytes(100))
+    assert cache.metrics.counts(CacheKind.DATA_FILE_FOOTER).evictions == 2, "two of four fit"
 
 
 def test_what_is_held_is_counted_by_kind_as_it_weighs(key):

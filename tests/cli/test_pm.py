@@ -94,3 +94,42 @@ def test_prune_reads_a_number_as_a_value_of_the_column(call, here, kind, test, o
     call("pm", "build", "data.parquet", *options)
     assert 1 in call("pm", "prune", "_data.pm", "--where", f"db {test}", "--json").json["kept"]
     assert call("pm", "prune", "_data.pm", "--where", "db = 0.3", "--json").json["kept"] == []
+
+
+@pytest.mark.parametrize("options", [[], ["--no-extensions"]], ids=["ours", "QuestDB's"])
+def test_bloom_filters_may_stay_in_the_parquet_file(call, here, options):
+    rows = pa.table({"n": [1, 9, 2, 8]})
+    pq.write_table(rows, here / "data.parquet", row_group_size=2, bloom_filter_options={"n": {"ndv": 10}})
+    call("pm", "build", "data.parquet", "--external-blooms", *options)
+    found = call("pm", "inspect", "_data.pm", "--json").json
+    assert found["features"][:2] == ["BLOOM_FILTERS", "BLOOM_FILTERS_EXTERNAL"]
+    assert call("pm", "check", "_data.pm", "--parquet", "data.parquet").code == 0
+    asked = ("pm", "prune", "_data.pm", "--where", "n = 8", "--json")
+    assert call(*asked).json["kept"] == [0, 1]
+    with_file = call(*asked, "--parquet", "data.parquet").json
+    assert with_file["kept"] == [1]
+    assert {step["step"]: step["kept"] for step in with_file["steps"]}["bloom filters"] == 1
+
+
+@pytest.mark.parametrize(
+    "path", sorted((DATA / "golden/questdb-tables").glob("*/*/_pm")), ids=lambda path: path.parts[-3]
+)
+def test_sidecars_of_a_running_questdb_are_right(call, path):
+    parquet = path.with_name("data.parquet")
+    options = ["--parquet", str(parquet)] if parquet.exists() else []
+    assert call("pm", "check", str(path), *options).code == 0
+
+
+@pytest.mark.parametrize(
+    ("where", "kept"),
+    [
+        ("ts < '2024-01-01 10:00:00+00'", [0]),
+        ("ts = '2024-01-01 20:00:00'", [1]),
+        ("u = '00000000-0000-0000-0000-000000000000'", []),
+        ("sy = 's55'", []),
+        ("i = 14", [0]),
+    ],
+)
+def test_prune_by_a_sidecar_of_a_running_questdb(call, where, kept):
+    path = DATA / "golden/questdb-tables/blooms-0/2024-01-01.1/_pm"
+    assert call("pm", "prune", str(path), "--where", where, "--json").json["kept"] == kept

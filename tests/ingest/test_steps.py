@@ -49,6 +49,13 @@ def test_no_two_parts_share_tenant_and_window(drawn):
     assert len(keys) == len(set(keys))
 
 
+def test_the_window_comes_from_the_timestamp_column_that_the_sort_schema_names():
+    settings = TableSettings.of(sort="host|seen/V2", timestamp="seen", window="5m")
+    times = {"seen": pa.array([10, 400], pa.timestamp("s")), "timestamp": pa.array([900, 900], pa.timestamp("s"))}
+    rows = pa.table({"host": ["a", "a"], **times})
+    assert [window.start for _, window, _ in cut(rows, settings)] == [0, 300]
+
+
 def test_a_series_id_is_added_when_the_sort_schema_asks_for_it():
     rows = pa.table({"metric_name": ["cpu", "cpu"], "host": ["a", "b"], "value": [1.0, 2.0]})
     ids = add_timeseries_id(rows, METRICS)["timeseries_id"].to_pylist()

@@ -1,5 +1,6 @@
 """Sorted files become sorted files with the same rows, whatever they hold and however little memory there is."""
 
+import weakref
 from itertools import pairwise
 
 import numpy as np
@@ -8,11 +9,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from windrow.errors import Damaged, InvariantViolation, WindrowError
+from windrow.merging import merge as merging
 from windrow.merging.batch import Batch
 from windrow.merging.hashing import row_hashes
 from windrow.merging.output import Layout
 from windrow.model.ordering import is_sorted, sort_indices
 from windrow.model.sort_schema import SortSchema
+from windrow.parquet.page_reader import Fixed
 
 SCHEMA = SortSchema.parse("host|timestamp+/V2")
 
@@ -212,6 +215,26 @@ def test_little_is_loaded_at_once_of_large_row_groups(monkeypatch, merge_files, 
     monkeypatch.setattr(Batch, "values", lambda batch, column: loaded.append(batch.rows) or values(batch, column))
     merge_files([parquet(many_series(seed)) for seed in range(6)], SCHEMA, memory_budget=1, layout=Layout(2048, 512))
     assert max(loaded) < 3 * 4096 < 6 * many_series(0).num_rows
+
+
+def test_the_order_is_found_from_the_sort_columns_alone_and_the_others_follow_one_by_one(
+    monkeypatch, merge_files, parquet
+):
+    steps, loaded = [], []
+    values, order = Batch.values, merging.merge_order
+
+    def load(batch, place):
+        found = values(batch, place)
+        steps.append((batch.source.columns[place].name, sum(each() is not None for each in loaded)))
+        if isinstance(found, Fixed):
+            loaded.append(weakref.ref(found.values))
+        return found
+
+    monkeypatch.setattr(Batch, "values", load)
+    monkeypatch.setattr(merging, "merge_order", lambda *keys: steps.append("order") or order(*keys))
+    more = {name: np.arange(2.0) for name in ("x", "y", "z")}
+    merge_files([parquet(rows(["a", "b"], [first, first], **more)) for first in (1, 2)], SCHEMA)
+    assert steps == [("host", 0), ("timestamp", 0), "order", ("x", 0), ("y", 0), ("z", 0)]
 
 
 def test_wide_keys_do_not_fit_into_64_bits_and_still_sort(merge_files, parquet, read_all):

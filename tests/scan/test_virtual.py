@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import wait
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -172,11 +174,22 @@ def test_remote_ranges_are_fetched_once_however_they_are_read(tables):
     assert fetched >= plan.bytes
 
 
-def test_no_more_is_in_flight_than_allowed(tables):
+@pytest.mark.parametrize("in_flight", [1, 100_000, 200_000])
+def test_no_more_is_in_flight_than_allowed(tables, in_flight):
     store = CountingStore(open_store("memory://"))
     plan = planned(store, tables)
-    found = read(store, plan, parallel=3, in_flight=30_000)
-    assert found.num_rows == 7 * 3000
+    [virtual], largest = plan.virtual, max(len(parquet(table)) for table in tables)
+    before = store.counts.bytes_read
+    with VirtualReader(virtual, ReadContext("lake", store, parallel=3, in_flight=in_flight)) as reader:
+        reader.read_at(int(virtual.chunks[0, 0]), 1)
+        wait(reader._remote._ahead._fetched.values())
+        fetched = store.counts.bytes_read - before
+    assert fetched <= in_flight + 2 * largest < sum(file.identity.size for file in virtual.files)
+    assert read(store, plan, parallel=3, in_flight=in_flight).num_rows == 7 * 3000
+
+
+def test_a_gigabyte_may_be_in_flight_unless_it_is_set():
+    assert ReadContext("lake", open_store("memory://")).in_flight == 2**30
 
 
 def test_parsed_sidecars_are_kept_by_what_they_weigh(store, tables):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from windrow.errors import Damaged, NotFound, StorageError
+from windrow.sidecar import layout
 from windrow.sidecar.content import READ_WHOLE, Held, OpenFile, open_content
 
 SMALL, LARGE = bytes(range(200)), bytes(range(256)) * (READ_WHOLE // 200)
@@ -42,6 +43,37 @@ def test_a_large_file_is_read_in_parts_and_mapped_when_all_of_it_is_wanted(large
     assert isinstance(content.buffer, mmap.mmap)
     assert content.buffer[:] == LARGE
     assert content.read(70_000, 5) == LARGE[70_000:70_005]
+
+
+def committed(size: int, length: int) -> bytes:
+    """A file of a length whose header commits a part of it."""
+    return layout.U64.pack(size) + LARGE[8:length]
+
+
+@pytest.mark.parametrize("size", [80, 200, READ_WHOLE, READ_WHOLE + 1, len(LARGE) - 100])
+def test_nothing_behind_the_committed_size_is_looked_at(size: int, tmp_path: Path) -> None:
+    path = tmp_path / "_growing.pm"
+    path.write_bytes(committed(size, len(LARGE)))
+    content = open_content(str(path))
+    assert content.size == len(content.buffer) == size
+    assert content.buffer[:] == committed(size, size)
+
+
+@pytest.mark.parametrize("size", [0, 79, 601, 2**64 - 1])
+def test_a_committed_size_that_cannot_be_leaves_the_bytes_that_are_there(size: int, tmp_path: Path) -> None:
+    path = tmp_path / "_odd.pm"
+    path.write_bytes(committed(size, 600))
+    assert open_content(str(path)).size == 600
+
+
+@pytest.mark.parametrize("size", [600, READ_WHOLE + 600])
+def test_an_update_that_is_published_after_the_header_was_read_is_not_seen(size: int, tmp_path: Path) -> None:
+    path = tmp_path / "_growing.pm"
+    path.write_bytes(committed(size, size))
+    content = open_content(str(path))
+    path.write_bytes(committed(size + 100, size + 100))
+    assert content.read(0, 8) == layout.U64.pack(size)
+    assert content.size == size
 
 
 def test_a_replaced_file_stays_the_one_that_was_opened(large: Path, tmp_path: Path) -> None:

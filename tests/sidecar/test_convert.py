@@ -17,7 +17,7 @@ from windrow.errors import Damaged, Incompatible, InvalidInput
 from windrow.parquet import chunk as parquet
 from windrow.parquet.footer import ParquetFooter, SortingColumn, read_footer
 from windrow.sidecar.convert import Source, convert, convert_update
-from windrow.sidecar.layout import Codec, ColumnFlag, Encoding, Feature, Order
+from windrow.sidecar.layout import Codec, ColumnFlag, Feature, Order
 from windrow.sidecar.reader import Sidecar
 
 DATA = Path(__file__).parents[1] / "data"
@@ -106,6 +106,13 @@ class TestStatistics:
         assert (text.minimum.exact.tolist(), text.maximum.exact.tolist()) == ([True], [False])
         assert not text.distinct_count[1].any()
 
+    def test_a_distinct_count_is_taken_over(self) -> None:
+        source = source_of(written(self.TABLE, row_group_size=2))
+        source.footer.chunks["flags"][0, 1] |= parquet.HAS_DISTINCT_COUNT
+        source.footer.chunks["distinct_count"][0, 1] = 2
+        count, known = Sidecar.of(convert(source)).column(1).distinct_count
+        assert (count.tolist(), known.tolist()) == ([2, 0], [True, False])
+
     def test_a_negative_count_is_unknown(self) -> None:
         source = source_of(written(self.TABLE))
         source.footer.chunks["null_count"][0, 0] = -1
@@ -130,12 +137,19 @@ class TestStatistics:
         assert column.maximum.values[0] == (b"x" * length if kept else b"")
 
     def test_encodings_are_those_of_the_data(self) -> None:
-        options = {"use_dictionary": ["s"], "column_encoding": {"i": "DELTA_BINARY_PACKED"}}
-        chunks = Sidecar.of(convert(source_of(written(self.TABLE, **options)))).chunks
-        assert chunks["encodings"][0].tolist() == [
-            Encoding.PLAIN | Encoding.RLE_DICTIONARY,
-            Encoding.DELTA_BINARY_PACKED,
-        ]
+        texts, numbers = pa.array(["b", "c", "a"]), pa.array([3.0, 1.0, 2.0])
+        table = self.TABLE.append_column("p", numbers).append_column("l", texts)
+        table = table.append_column("d", texts).append_column("f", numbers)
+        encodings = {
+            "i": "DELTA_BINARY_PACKED",
+            "p": "PLAIN",
+            "l": "DELTA_LENGTH_BYTE_ARRAY",
+            "d": "DELTA_BYTE_ARRAY",
+            "f": "BYTE_STREAM_SPLIT",
+        }
+        data = written(table, use_dictionary=["s"], column_encoding=encodings)
+        chunks = Sidecar.of(convert(source_of(data))).chunks
+        assert chunks["encodings"][0].tolist() == [0b11, 0b100, 0b1, 0b1000, 0b10000, 0b100000]
 
     @pytest.mark.parametrize("codec", ["NONE", "SNAPPY", "GZIP", "BROTLI", "ZSTD", "LZ4"])
     def test_codecs_keep_their_numbers(self, codec: str) -> None:
@@ -184,6 +198,11 @@ class TestSorting:
         assert (sidecar.designated_timestamp, sidecar.sorting) == (None, (0,))
         assert sidecar.descriptors["flags"][0] & ColumnFlag.DESCENDING
 
+    def test_a_timestamp_that_is_not_first_is_not_designated(self) -> None:
+        first = SortingColumn(1, descending=False, nulls_first=False)
+        sidecar = self.sorted_by(*[(first, self.ASCENDING)] * 3)
+        assert (sidecar.designated_timestamp, sidecar.sorting) == (None, (1, 0))
+
     def test_an_optional_timestamp_is_not_designated(self) -> None:
         optional = self.TABLE.cast(pa.schema([pa.field("t", pa.timestamp("us")), pa.field("v", pa.int64())]))
         assert self.sorted_by(*[(self.ASCENDING,)] * 3, table=optional).designated_timestamp is None
@@ -209,6 +228,12 @@ class TestQuestdbNotes:
         assert sidecar.descriptors["flags"][1] & 3 == ColumnFlag.LOCAL_KEY_IS_GLOBAL | ColumnFlag.IS_ASCII
         assert (sidecar.squash_tracker, sidecar.seq_txn, sidecar.footer.unused_bytes) == (4, 5, 0)
         assert (sidecar.designated_timestamp, sidecar.sorting) == (0, (0,))
+
+    def test_flags_are_the_bits_of_the_format(self) -> None:
+        descending = 8 | 1 << 17 | 1 << 20
+        schema = [{"column_type": descending}, {"column_type": 12, "format": 1, "ascii": True}]
+        # Both columns are optional: bit 2.
+        assert self.noted(schema=schema).descriptors["flags"].tolist() == [0b10100, 0b00111]
 
     def test_a_descending_designated_timestamp_is_an_explicit_order(self) -> None:
         sidecar = self.noted(schema=[{"column_type": 8 | 1 << 17 | 1 << 20}, {"column_type": 12}])

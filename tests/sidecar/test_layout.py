@@ -7,12 +7,24 @@ import pytest
 from windrow.sidecar import layout
 
 RECORDS = {
-    "HEADER": (32, "committed_size 0 feature_flags 8 designated_timestamp 16 sorting_column_count 20 column_count 24"),
-    "DESCRIPTOR": (32, "name_offset 0 id 8 type 12 flags 16 fixed_byte_len 20 name_length 24 physical_type 28"),
-    "CHUNK": (64, "codec 0 stat_flags 2 num_values 8 byte_range_start 16 null_count 32 min_stat 48 max_stat 56"),
+    "HEADER": (
+        32,
+        "committed_size 0 feature_flags 8 designated_timestamp 16 sorting_column_count 20 column_count 24 reserved 28",
+    ),
+    "DESCRIPTOR": (
+        32,
+        """name_offset 0 id 8 type 12 flags 16 fixed_byte_len 20 name_length 24
+        physical_type 28 max_rep_level 29 max_def_level 30 reserved 31""",
+    ),
+    "CHUNK": (
+        64,
+        """codec 0 encodings 1 stat_flags 2 stat_sizes 3 reserved 4 num_values 8 byte_range_start 16
+        total_compressed 24 null_count 32 distinct_count 40 min_stat 48 max_stat 56""",
+    ),
     "FOOTER": (
         40,
-        "parquet_footer_offset 0 parquet_footer_length 8 row_group_count 12 unused_bytes 16 previous_size 24",
+        """parquet_footer_offset 0 parquet_footer_length 8 row_group_count 12 unused_bytes 16 previous_size 24
+        feature_flags 32""",
     ),
     "EXTERNAL_BLOOM": (16, "offset 0 length 8"),
     "PAGES": (64, "data_page_offset 0 uncompressed_size 8 bloom_offset 32 encodings 52 flags 56"),
@@ -29,6 +41,24 @@ def test_a_record_has_its_size_and_its_fields_where_they_belong(record: str) -> 
     assert {name: dtype.fields[name][1] for name in words[::2]} == dict(
         zip(words[::2], map(int, words[1::2]), strict=True)
     )
+
+
+NUMBERS = {
+    "Feature": "BLOOM_FILTERS 1 BLOOM_FILTERS_EXTERNAL 2 SORTING_IS_DTS_ASC 4",
+    "ColumnFlag": "LOCAL_KEY_IS_GLOBAL 1 IS_ASCII 2 DESCENDING 16",
+    "StatFlag": "MIN_PRESENT 1 MIN_INLINED 2 MIN_EXACT 4 MAX_PRESENT 8 MAX_INLINED 16 MAX_EXACT 32 "
+    "DISTINCT_COUNT_PRESENT 64 NULL_COUNT_PRESENT 128",
+    "Codec": "UNCOMPRESSED 0 SNAPPY 1 GZIP 2 LZO 3 BROTLI 4 LZ4 5 ZSTD 6 LZ4_RAW 7",
+    "Encoding": "PLAIN 1 RLE_DICTIONARY 2 DELTA_BINARY_PACKED 4 DELTA_LENGTH_BYTE_ARRAY 8 DELTA_BYTE_ARRAY 16 "
+    "BYTE_STREAM_SPLIT 32",
+}
+
+
+@pytest.mark.parametrize("kind", NUMBERS)
+def test_flags_and_codes_have_the_numbers_of_the_format(kind: str) -> None:
+    words = NUMBERS[kind].split()
+    found = getattr(layout, kind)
+    assert {name: found[name].value for name in words[::2]} == dict(zip(words[::2], map(int, words[1::2]), strict=True))
 
 
 @pytest.mark.parametrize("record", ["HEADER", "DESCRIPTOR", "FOOTER"])

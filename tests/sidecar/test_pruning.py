@@ -268,7 +268,7 @@ class TestTime:
 @pytest.mark.parametrize("nulls", [0, 5])
 def test_int96_has_nulls_alone(nulls: int, make: SimpleNamespace) -> None:
     described = spec([(0, 9)], code=8 | 1 << 18)
-    described["columns"][0]["physical_type"] = 3
+    described["columns"][0] |= {"physical_type": 3, "max_def_level": 1, "flags": 4}
     bound = {"hex": "01" * 12, "exact": True}
     described["row_groups"][0]["chunks"][0].update(min=bound, max=bound, null_count=nulls)
     sidecar = Sidecar.of(make.create(described))

@@ -118,7 +118,17 @@ def test_some_chunks_are_restored_alone() -> None:
     assert some.tolist() == everything[[2, 0]][:, [5, 21]].tolist()
 
 
-def test_a_sidecar_without_our_sections_does_not_know_enough() -> None:
-    sidecar = Sidecar.open(DATA / "golden/parquet/x_types.pm")
-    assert restore_footer(sidecar) is None
-    assert restore_chunks(sidecar) is None
+def test_a_sidecar_without_our_sections_knows_no_schema_of_a_file_of_others() -> None:
+    assert restore_footer(Sidecar.open(DATA / "golden/parquet/x_types.pm")) is None
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_without_page_records_chunks_are_found_by_their_byte_ranges(path: Path) -> None:
+    source = source_of(path.read_bytes(), path.name)
+    footer, plain = source.footer, restore_chunks(Sidecar.of(convert(source, extensions=False)))
+    assert (plain["flags"] & parquet.BOUND_FLAGS == 0).all()
+    for field in ("physical_type", "codec", "num_values", "total_compressed_size"):
+        assert plain[field].tolist() == footer.chunks[field].tolist()
+    has_dictionary = (footer.chunks["flags"] & parquet.HAS_DICTIONARY_OFFSET) != 0
+    starts = np.where(has_dictionary, footer.chunks["dictionary_page_offset"], footer.chunks["data_page_offset"])
+    assert plain["data_page_offset"].tolist() == starts.tolist()

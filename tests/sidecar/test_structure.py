@@ -58,6 +58,15 @@ def test_a_crafted_file_is_refused_by_name(refusal: dict[str, Any]) -> None:
     assert re.search(r"byte \d+", str(caught.value))
 
 
+def test_a_sorting_column_is_the_position_of_a_column(make: SimpleNamespace) -> None:
+    case = json.loads((GOLDEN / "a_simple_3col_2rg.json").read_text())["create"]
+    data = make.create({**case, "sorting_columns": [1, 0]})
+    assert Sidecar.of(data).sorting == (1, 0)
+    second = layout.HEADER_SIZE + 3 * layout.DESCRIPTOR_SIZE + 4
+    with pytest.raises(Damaged, match="SORTING_COLUMNS at byte 128: 3 is no column of 3"):
+        look_at_everything(patched(data, second, layout.U32.pack(3)))
+
+
 @pytest.mark.parametrize("place", ["header", "footer"])
 def test_unknown_optional_features_are_passed_over(place: str) -> None:
     data = (GOLDEN / "b3_bloom_squash_seq_scratch.pm").read_bytes()
@@ -95,6 +104,7 @@ class TestChains:
             (2**64 - 1, "would not end"),
             (1, "smallest"),
             (79, "smallest"),
+            (500, "FOOTER_LENGTH at byte 496"),
         ],
     )
     def test_a_previous_size_that_leads_nowhere(self, previous: int, says: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import re2
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from windrow.splits.regexes import DEEPEST, superset_regex
@@ -36,6 +36,7 @@ texts = alphabets.flatmap(lambda characters: st.lists(st.text(characters, max_si
 budgets = st.integers(1, 200)
 
 
+@example(["a", "ab", "abc", "b"], 2, 600)
 @given(texts, budgets, st.integers(10, 600))
 def test_every_value_matches(values, transitions, longest):
     regex = superset_regex(values, transitions=transitions, longest=longest)

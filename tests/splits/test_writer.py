@@ -22,6 +22,7 @@ from windrow.sidecar.check import check_against
 from windrow.sidecar.pruning import SidecarPruner
 from windrow.splits.writer import SplitName, write_split
 from windrow.storage import open_store
+from windrow.testing.recording import RecordingStore
 
 SETTINGS = TableSettings.of(sort="host-|missing|timestamp&region/V2", window="15m")
 SCOPE = CompactionScope("t1", "default", 7, 0, SETTINGS.sort.canonical(), 900)
@@ -82,6 +83,7 @@ def test_the_file_says_of_itself_what_the_metastore_will_know(written):
         pairs, key=split.key, size_bytes=split.size_bytes, etag=split.etag, digest=split.digest
     )
     assert told == replace(split, sidecar=None), "all but where its sidecar lies, which can be made again"
+    assert pairs["windrow.sort_schema"] == "host-|missing|timestamp&region/V2"
 
 
 def test_the_file_lies_in_the_folder_of_its_tenant_and_window(written):
@@ -100,6 +102,12 @@ def test_a_sidecar_lies_beside_it_and_agrees_with_it(written, store):
     assert split.sidecar.length == len(sidecar.buffer)
     assert check_against(sidecar, read_footer(data, name=split.key), len(data)) == []
     assert sidecar.describes(split.size_bytes, split.etag)
+
+
+def test_the_data_is_stored_before_its_sidecar(store):
+    recorded = RecordingStore(store)
+    split = write_split(recorded, rows(), SETTINGS, SCOPE, Window.of(1704067200, 900), NAME, FIELD_IDS)
+    assert [call.key for call in recorded.calls] == [split.key, split.sidecar.key]
 
 
 def test_the_sidecar_knows_the_first_key_of_every_granule(store):

@@ -67,7 +67,9 @@ def test_a_sidecar_is_made_again(world, table, damage):
 def test_a_file_that_is_another_splits_is_found(world, table):
     one, other = visible(table)[:2]
     world.store.put(one.key, world.store.get(other.key))
-    assert "footer" in kinds(table.upkeep.check())
+    said = [finding.problem for finding in table.upkeep.check().findings if finding.kind == "footer"]
+    assert f"says split_id {other.split_id!r}, the metastore {one.split_id!r}" in said
+    assert any(problem.startswith("says schema_column_max_values") for problem in said)
 
 
 def test_rows_that_were_changed_are_found_by_data_alone(world, table):

@@ -32,15 +32,18 @@ def pm() -> None:
 @click.argument("parquet", metavar="FILE.parquet")
 @click.option("-o", "--output", metavar="FILE", help="Where to write it.  [default: _FILE.pm beside the file]")
 @click.option("--no-extensions", is_flag=True, help="Leave out what Windrow adds: the bytes that QuestDB writes.")
+@click.option("--external-blooms", is_flag=True, help="Leave bloom filters in the Parquet file and say where they are.")
 @pass_invocation
-def build(invocation: Invocation, parquet: str, output: str | None, *, no_extensions: bool) -> None:
+def build(
+    invocation: Invocation, parquet: str, output: str | None, *, no_extensions: bool, external_blooms: bool
+) -> None:
     """Write the sidecar of a Parquet file, whoever wrote that."""
     from windrow.sidecar.build import build_sidecar
     from windrow.sidecar.publish import publish_new
 
     path = Path(parquet)
     with _opened(path) as (read, size):
-        data = build_sidecar(read, size, name=parquet, extensions=not no_extensions)
+        data = build_sidecar(read, size, name=parquet, extensions=not no_extensions, external_blooms=external_blooms)
     target = Path(output) if output else path.with_name(f"_{path.stem}.pm")
     publish_new(target, data)
     result = {"sidecar": str(target), "size_bytes": len(data), "parquet": parquet, "parquet_size": size}
@@ -87,7 +90,11 @@ def check(invocation: Invocation, sidecar: str, parquet: str | None) -> None:
 @pm.command()
 @click.argument("sidecar", metavar="FILE.pm")
 @click.option("--where", required=True, metavar="CONDITION", help="Such as: metric = 'cpu' and value > 5")
-@click.option("--parquet", metavar="FILE", help="Its Parquet file, in case that the sidecar is stale or damaged.")
+@click.option(
+    "--parquet",
+    metavar="FILE",
+    help="Its Parquet file, for bloom filters that are in it, and in case that the sidecar is stale or damaged.",
+)
 @pass_invocation
 def prune(invocation: Invocation, sidecar: str, where: str, parquet: str | None) -> None:
     """Say which row groups can hold a row that matches."""
@@ -96,10 +103,10 @@ def prune(invocation: Invocation, sidecar: str, where: str, parquet: str | None)
     from windrow.sidecar.pruning import SidecarPruner
 
     _check_is_file(Path(sidecar))
-    opened = _sound(sidecar, parquet)
-    pruner = SidecarPruner(fitted_to_sidecar(parse_where(where), opened))
-    kept = pruner.prune(opened)
-    steps = pruner.explain(opened).to_dict()
+    with _sound(sidecar, parquet) as (opened, read):
+        pruner = SidecarPruner(fitted_to_sidecar(parse_where(where), opened))
+        kept = pruner.prune(opened, read)
+        steps = pruner.explain(opened, read).to_dict()
     result = {"row_groups": len(kept), "kept": kept.nonzero()[0].tolist(), "steps": steps}
     numbers = ", ".join(str(each) for each in kept.nonzero()[0]) or "none"
     invocation.output.answer(
@@ -108,14 +115,17 @@ def prune(invocation: Invocation, sidecar: str, where: str, parquet: str | None)
     )
 
 
-def _sound(sidecar: str, parquet: str | None) -> Sidecar:
+@contextmanager
+def _sound(sidecar: str, parquet: str | None) -> Iterator[tuple[Sidecar, Read | None]]:
+    """Give a sidecar that can be relied on, and a way to read its Parquet file if that is named."""
     from windrow.sidecar import Sidecar
     from windrow.sidecar.sound import sound_sidecar
 
     if parquet is None:
-        return Sidecar.open(sidecar)
+        yield Sidecar.open(sidecar), None
+        return
     with _opened(Path(parquet)) as (read, size):
-        return sound_sidecar(lambda: Sidecar.open(sidecar, parquet_size=size), read, size, name=parquet)
+        yield sound_sidecar(lambda: Sidecar.open(sidecar, parquet_size=size), read, size, name=parquet), read
 
 
 def _described(found: dict[str, Any]) -> str:

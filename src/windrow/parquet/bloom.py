@@ -16,6 +16,7 @@ __all__ = [
     "MIN_BLOOM_BYTES",
     "BloomFilter",
     "bloom_size",
+    "find_bits",
     "hash_binary",
     "hash_numbers",
     "read_bloom",
@@ -165,13 +166,22 @@ def read_bloom(data: bytes | memoryview, *, name: str) -> bytes | None:
     `data` may go on after the filter; `name` is what an error calls the file.
     """
     source = bytes(data)
-    walked = _BLOOM_HEADER.walk(source, name=name)
+    place = find_bits(source, len(source), name=name)
+    return None if place is None else source[place.start : place.stop]
+
+
+def find_bits(data: bytes | memoryview, length: int, *, name: str) -> range | None:
+    """Where the bits of a filter are, by its header alone; None for a kind that is not split-block.
+
+    `data` begins with the header; `length` is how many bytes header and bits may have together.
+    """
+    walked = _BLOOM_HEADER.walk(bytes(data), name=name)
     header = walked.tables["header"][0]
     size = int(header["num_bytes"])
     known = bool(header["algorithm"] and header["hash"] and header["compression"])
     if not known or size < MIN_BLOOM_BYTES or size % _BLOCK_BYTES:
         return None
-    if size > len(source) - walked.end:
-        left = len(source) - walked.end
+    left = length - walked.end
+    if size > left:
         raise Damaged(f"{name}: the bloom filter claims {size} bytes, of which {left} are there; write the file again")
-    return source[walked.end : walked.end + size]
+    return range(walked.end, walked.end + size)

@@ -27,6 +27,7 @@ from windrow.scan.schema import arrow_schema
 from windrow.scan.tables import time_range
 from windrow.scan.units import Unit
 from windrow.sidecar.columns import Bound
+from windrow.sidecar.flat_columns import is_flat
 from windrow.sidecar.pruning import SidecarPruner, nan_free
 
 __all__ = ["table_answer", "table_labels"]
@@ -175,8 +176,7 @@ def _position(chosen: _Chosen, column: str) -> int | None:
     positions = sidecar.column_positions(column)
     if not positions:
         return None
-    _, _, _, _, _, _, _, repeated, defined, _ = sidecar.descriptor(positions[0])
-    if len(positions) > 1 or repeated or defined > 1:
+    if len(positions) > 1 or not is_flat(sidecar, positions[0]):
         raise _Unknown
     return positions[0]
 

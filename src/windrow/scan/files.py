@@ -141,12 +141,12 @@ def _read(context: ScanContext, file: DataFile, place: SidecarLocation) -> Sidec
 
     key = CacheKey(uri, place.offset, place.length, CacheKind.SIDECAR)
     data = fetch(key) if context.cache is None else context.cache.get(key, fetch)
-    return _complete(Sidecar.of(data, name=uri, parquet_size=size))
+    return _complete(Sidecar.of(data, name=uri, parquet_size=size, committed=place.length))
 
 
 def _complete(sidecar: Sidecar) -> Sidecar:
-    if sidecar.extensions.schema is None:
-        raise Incompatible(f"{sidecar.name}: it has none of the sections that a scan needs; build it with them")
+    if sidecar.schema is None:
+        raise Incompatible(f"{sidecar.name}: the columns of the file do not follow from it; build it with our sections")
     return sidecar
 
 

@@ -47,6 +47,8 @@ _EXACT_POWER_IN_SINGLE = 10
 _TIME = re.compile(
     r"\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?(?:Z|[+-]\d{2}(?::\d{2})?)?)?", re.ASCII
 )
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+"""The form in which engines write them: in it, text has the order of the bytes."""
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
@@ -79,7 +81,7 @@ def fitted_to_sidecar(predicate: Predicate, sidecar: Sidecar) -> Predicate:
 
 def _sidecar_schema(sidecar: Sidecar, names: Iterable[str]) -> pa.Schema:
     """The columns of a file; without a schema in the sidecar its floats alone, of which no value is exact in text."""
-    if sidecar.extensions.schema is not None:
+    if sidecar.schema is not None:
         with suppress(Incompatible):
             return arrow_schema(sidecar)
     found = {name: flat_column(sidecar, name, ()) for name in names}
@@ -121,7 +123,15 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _is_bytes(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
+
+
+def _is_uuid(kind: pa.DataType) -> bool:
+    return isinstance(kind, pa.UuidType)
+
+
+def _uuid(value: Literal) -> Literal | None:
+    return _parsed(_UUID, lambda text: bytes.fromhex(text.replace("-", "")), value)
 
 
 def _only(*kinds: type) -> Callable[[Literal], Literal | None]:
@@ -207,6 +217,7 @@ def _parsed(form: re.Pattern[str], parse: Callable[[str], Literal], value: Liter
 _FITS: tuple[tuple[Callable[[pa.DataType], Any], Callable[[Literal], Literal | None]], ...] = (
     (_is_text, _only(str)),
     (_is_bytes, _only(bytes)),
+    (_is_uuid, _uuid),
     (pa.types.is_boolean, _only(bool)),
     (pa.types.is_integer, _whole),
     (pa.types.is_float64, _double),

@@ -209,11 +209,13 @@ def _has_filters(unit: Unit, pruner: SidecarPruner, files: Sequence[DataFile]) -
 def _looks_for_filters(unit: Unit, pruner: SidecarPruner, files: Sequence[DataFile]) -> bool:
     if not pruner.point_columns:
         return False
-    if len(unit.singles[0].bloom_columns):
+    if len(unit.singles[0].bloom_columns) and not unit.singles[0].header.bloom_external:
         return True
     # Filters that are in the Parquet file are worth their reads only where these are cheap.
     if not isinstance(files[int(unit.files[0])].store, LocalStore):
         return False
+    if len(unit.singles[0].bloom_columns):
+        return True
     positions = [at for name in pruner.point_columns for at in unit.sidecar.column_positions(name)]
     records = [unit.sidecar.extensions.pages(position) for position in positions]
     return any(found is not None and bool((found[0]["bloom_offset"] > 0).any()) for found in records)

@@ -23,7 +23,7 @@ __all__ = ["arrow_of", "arrow_schema", "column_names", "merged_schema", "positio
 
 def schema_of(sidecar: Sidecar) -> ParquetFooter:
     """What a sidecar knows of its file's schema: a footer without row groups."""
-    schema = sidecar.extensions.schema
+    schema = sidecar.schema
     if schema is None:
         raise Incompatible(f"{sidecar.name}: it has no Parquet schema; rebuild the sidecar from its Parquet file")
     return schema

@@ -16,26 +16,28 @@ FIRST_READ = 64 * 2**10
 """Most footers lie within so many bytes of the end, and are read at once."""
 
 
-def build_sidecar(
+def build_sidecar(  # noqa: PLR0913 - what few callers need is given by name
     read: Read,
     size: int,
     *,
     name: str,
     etag: str | None = None,
     extensions: bool = True,
+    external_blooms: bool = False,
     keys: Sequence[Sequence[FirstKeys]] | None = None,
     footer: ParquetFooter | None = None,
     unused_bytes: int = 0,
 ) -> bytes:
     """Return the sidecar of a file of `size` bytes; without `extensions`, the bytes that QuestDB's converter writes.
 
+    With `external_blooms`, the bits of bloom filters stay in the Parquet file, and the sidecar says where they are.
     `keys` are the first sort keys of every granule, by row group, where the caller has them; so is `footer`.
     `unused_bytes` are those of the file that no row group uses.
     """
     footer = footer or footer_of(read, size, name=name)
     granules = find_granules(footer, read, name=name, keys=keys) if extensions else None
     source = Source(footer, size, name, read, etag, granules)
-    return convert(source, extensions=extensions, unused_bytes=unused_bytes)
+    return convert(source, extensions=extensions, external_blooms=external_blooms, unused_bytes=unused_bytes)
 
 
 def footer_of(read: Read, size: int, *, name: str) -> ParquetFooter:

@@ -117,9 +117,15 @@ def _unreadable(sidecar: Sidecar, side: Side) -> NDArray[np.bool_]:
 
 
 def _lost_blooms(sidecar: Sidecar, where: str) -> Iterator[Finding]:
+    slots = sidecar.bloom_slots
     if sidecar.header.bloom_external:
+        size = np.uint64(sidecar.parquet_size)
+        lost = (slots["offset"] > size) | (slots["length"] > size - np.minimum(slots["offset"], size))
+        for group, position in np.argwhere(lost).tolist():
+            place = f"{where}, row group {group}, column {int(sidecar.bloom_columns[position])}"
+            yield Finding(place, "the bloom filter is not inside of the Parquet file")
         return
-    for group, position in np.argwhere(sidecar.bloom_slots != 0).tolist():
+    for group, position in np.argwhere(slots != 0).tolist():
         column = int(sidecar.bloom_columns[position])
         if sidecar.bloom(group, column) is None:
             yield Finding(f"{where}, row group {group}, column {column}", "the bloom filter is not inside of the file")

@@ -1,4 +1,8 @@
-"""The bytes of a sidecar: held in memory, or in an open file of which only what is asked for is read."""
+"""The bytes of a sidecar: held in memory, or in an open file of which only what is asked for is read.
+
+A file may grow while it is read, so its length is no boundary. Its first word is: a writer patches it last. That word
+is read first, then no more bytes than it commits.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import mmap
 import os
 
 from windrow.errors import Damaged, NotFound, StorageError
+from windrow.sidecar import layout
 
 Buffer = bytes | bytearray | mmap.mmap
 """All bytes of a sidecar: read whole, or mapped."""
@@ -20,11 +25,13 @@ _TAIL = 1 << 12
 class Held:
     """Bytes in memory."""
 
-    __slots__ = ("buffer", "size")
+    __slots__ = ("buffer", "committed", "size")
 
-    def __init__(self, buffer: Buffer) -> None:
+    def __init__(self, buffer: Buffer, committed: int | None = None) -> None:
         self.buffer = buffer
         self.size = len(buffer)
+        self.committed = committed
+        """How much was committed before the bytes were read; None where they tell."""
 
     def read(self, start: int, length: int) -> bytes | bytearray:
         """Bytes at a place that was checked to be inside of `size`."""
@@ -38,11 +45,12 @@ class OpenFile:
     somebody wants all bytes. The descriptor keeps the file as it was opened, whatever its path names later.
     """
 
-    __slots__ = ("_descriptor", "_mapping", "_tail", "_tail_start", "path", "size")
+    __slots__ = ("_descriptor", "_mapping", "_tail", "_tail_start", "committed", "path", "size")
 
-    def __init__(self, descriptor: int, path: str, size: int, tail: bytes) -> None:
+    def __init__(self, descriptor: int, path: str, size: int, tail: bytes, committed: int | None = None) -> None:
         self.path = path
         self.size = size
+        self.committed = committed
         self._descriptor = descriptor
         self._mapping: mmap.mmap | None = None
         # The footer is looked at in several small pieces.
@@ -75,7 +83,7 @@ class OpenFile:
         return self._mapping
 
     def _cut(self, size: int) -> Damaged:
-        problem = f"the file ends at byte {size}, it had {self.size} when it was opened"
+        problem = f"the file ends at byte {size}, it had {self.size} or more when it was opened"
         return Damaged(f"{self.path}: {problem}; rebuild the sidecar from its Parquet file")
 
 
@@ -83,20 +91,47 @@ Content = Held | OpenFile
 
 
 def open_content(path: str) -> Content:
-    """The bytes of a local file."""
+    """The committed bytes of a local file; all of its bytes where it commits more than it has."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError as error:
         raise NotFound(f"{path}: no such sidecar; build it from its Parquet file") from error
     except OSError as error:
         raise StorageError(f"{path}: cannot be opened: {error.strerror}; check the path and its permissions") from error
+    content: Content | None = None
     try:
-        size = os.lseek(descriptor, 0, os.SEEK_END)
-        if size > READ_WHOLE:
-            return OpenFile(descriptor, path, size, os.pread(descriptor, _TAIL, size - _TAIL))
-        data = os.pread(descriptor, READ_WHOLE, 0)
+        # Whoever writes a file anew in its place may be seen in between, so one look is no proof of damage.
+        content = _look(descriptor, path) or _look(descriptor, path) or _uncommitted(descriptor, path)
     except OSError as error:
-        os.close(descriptor)
         raise StorageError(f"{path}: cannot be read: {error.strerror}; check that it is a file") from error
-    os.close(descriptor)
-    return Held(data)
+    finally:
+        if not isinstance(content, OpenFile):
+            os.close(descriptor)
+    return content
+
+
+def _look(descriptor: int, path: str) -> Content | None:
+    """What the first word commits; None where there is less."""
+    word = os.pread(descriptor, layout.U64.size, 0)
+    if len(word) < layout.U64.size:
+        return None
+    (committed,) = layout.U64.unpack(word)
+    if committed < layout.SMALLEST_FILE:
+        return None
+    if committed > READ_WHOLE:
+        return _open_file(descriptor, path, committed) if committed <= os.fstat(descriptor).st_size else None
+    data = os.pread(descriptor, committed, 0)
+    return Held(data, committed) if len(data) == committed else None
+
+
+def _open_file(descriptor: int, path: str, committed: int) -> OpenFile | None:
+    tail = os.pread(descriptor, _TAIL, committed - _TAIL)
+    return OpenFile(descriptor, path, committed, tail, committed) if len(tail) == _TAIL else None
+
+
+def _uncommitted(descriptor: int, path: str) -> Content:
+    """The bytes of a file that cannot be a sidecar, for whoever says what is wrong with it."""
+    size = os.fstat(descriptor).st_size
+    if size > READ_WHOLE:
+        return OpenFile(descriptor, path, size, os.pread(descriptor, _TAIL, size - _TAIL))
+    return Held(os.pread(descriptor, READ_WHOLE, 0))

@@ -6,16 +6,16 @@ for, goes into our own sections; `extensions=False` leaves them out and gives th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from windrow.errors import Incompatible, InvalidInput
 from windrow.parquet import chunk as parquet
-from windrow.parquet.bloom import read_bloom
+from windrow.parquet.bloom import find_bits, read_bloom
 from windrow.parquet.footer import ParquetFooter, SortingColumn
 from windrow.parquet.schema import Leaf, PhysicalType, Repetition
 from windrow.sidecar import layout, types
@@ -28,6 +28,7 @@ from windrow.sidecar.questdb_key import ColumnNote, Notes, read_notes
 from windrow.sidecar.reader import Sidecar
 from windrow.sidecar.writer import Columns, Snapshot, Update, create, update
 
+Filter = TypeVar("Filter")
 Read = Callable[[int, int], bytes]
 """Bytes of a Parquet file, by offset and length."""
 
@@ -52,6 +53,8 @@ _COUNTS = (
     ("distinct_count", parquet.HAS_DISTINCT_COUNT, StatFlag.DISTINCT_COUNT_PRESENT),
 )
 _CHUNKS_AT_ONCE = 4096
+_BLOOM_HEADER = 64
+"""More bytes than the header of a split-block filter has."""
 _TYPE_DEFINED_ORDER = 1
 _TOTAL_FLOAT_ORDER = 2
 
@@ -73,11 +76,15 @@ class Source:
     """The granule index of every row group, where pages are cut at the same rows in all columns."""
 
 
-def convert(source: Source, *, extensions: bool = True, unused_bytes: int = 0) -> bytes:
-    """The sidecar of a Parquet file, of which so many bytes are in no row group."""
+def convert(source: Source, *, extensions: bool = True, external_blooms: bool = False, unused_bytes: int = 0) -> bytes:
+    """The sidecar of a Parquet file, of which so many bytes are in no row group.
+
+    With `external_blooms`, bloom filters stay in that file and are referred to.
+    """
     notes = read_notes(source.footer.key_value, len(source.footer.leaves), source.name)
     columns = describe_columns(source, notes, extensions=extensions)
-    groups = describe_row_groups(source, extensions=extensions)
+    columns = replace(columns, bloom_external=external_blooms)
+    groups = describe_row_groups(source, extensions=extensions, external_blooms=external_blooms)
     seq_txn = None if notes is None else notes.seq_txn
     snapshot = _snapshot(source, seq_txn=seq_txn, extensions=extensions, unused_bytes=unused_bytes)
     return create(columns, groups, snapshot)
@@ -86,10 +93,11 @@ def convert(source: Source, *, extensions: bool = True, unused_bytes: int = 0) -
 def convert_update(sidecar: Sidecar, source: Source, *, unused_bytes: int, seq_txn: int | None = None) -> Update:
     """What is appended to a sidecar after row groups were added to its Parquet file, or replaced.
 
-    A row group is unchanged when its first column starts at the same byte. Our own sections are kept up where they are.
+    A row group is unchanged when its first column starts at the same byte. Our own sections are kept up where they are,
+    and bloom filters stay where those of the sidecar are.
     """
     extensions = bool(sidecar.header.feature_flags & layout.Feature.WINDROW_SCHEMA)
-    groups = describe_row_groups(source, extensions=extensions)
+    groups = describe_row_groups(source, extensions=extensions, external_blooms=sidecar.header.bloom_external)
     _check_same_columns(sidecar, source)
     old, new = sidecar.row_group_count, len(groups)
     if new < old:
@@ -147,7 +155,7 @@ def describe_columns(source: Source, notes: Notes | None, *, extensions: bool = 
     )
 
 
-def describe_row_groups(source: Source, *, extensions: bool = True) -> RowGroups:
+def describe_row_groups(source: Source, *, extensions: bool = True, external_blooms: bool = False) -> RowGroups:
     """The blocks of the sidecar."""
     footer, stored = source.footer, source.footer.chunks
     chunks = np.zeros(stored.shape, layout.CHUNK)
@@ -161,7 +169,8 @@ def describe_row_groups(source: Source, *, extensions: bool = True) -> RowGroups
         rows=np.maximum(footer.row_group_rows, 0).astype("<u8"),
         chunks=chunks,
         long_bounds=joined(long_bounds),
-        blooms=_blooms(source),
+        blooms={} if external_blooms else _blooms(source),
+        external_blooms=_external_blooms(source) if external_blooms else {},
         pages=pages,
         granules=_encoded(source.granules) if extensions else None,
     )
@@ -301,15 +310,31 @@ def _blooms(source: Source) -> dict[tuple[int, int], bytes]:
     """The filters that can be taken over: those whose length is known, which old writers do not say."""
     if source.read is None:
         return {}
-    stored = source.footer.chunks
-    wanted = (stored["bloom_offset"] > 0) & (stored["bloom_length"] > 0)
     filters = {}
-    for group, column in np.argwhere(wanted).tolist():
-        place = stored[group, column]
-        bits = read_bloom(source.read(int(place["bloom_offset"]), int(place["bloom_length"])), name=source.name)
+    for place, offset, length in _stored_blooms(source):
+        bits = read_bloom(source.read(offset, length), name=source.name)
         if bits:
-            filters[group, column] = bits
+            filters[place] = bits
     return filters
+
+
+def _external_blooms(source: Source) -> dict[tuple[int, int], tuple[int, int]]:
+    """Offset and length of the bits of the same filters, which stay in the file: headers are read, and no bits."""
+    if source.read is None:
+        return {}
+    filters = {}
+    for place, offset, length in _stored_blooms(source):
+        bits = find_bits(source.read(offset, min(length, _BLOOM_HEADER)), length, name=source.name)
+        if bits:
+            filters[place] = offset + bits.start, len(bits)
+    return filters
+
+
+def _stored_blooms(source: Source) -> Iterator[tuple[tuple[int, int], int, int]]:
+    """Yield the row group and column of each filter, and where it is in the file, its header included."""
+    offsets, lengths = source.footer.chunks["bloom_offset"], source.footer.chunks["bloom_length"]
+    for group, column in np.argwhere((offsets > 0) & (lengths > 0)).tolist():
+        yield (group, column), int(offsets[group, column]), int(lengths[group, column])
 
 
 def _snapshot(source: Source, *, seq_txn: int | None, extensions: bool, unused_bytes: int = 0) -> Snapshot:
@@ -353,8 +378,13 @@ def _chosen(groups: RowGroups, targets: Sequence[int]) -> RowGroups:
         groups.rows[list(targets)],
         groups.chunks[list(targets)],
         bounds and bounds._replace(starts=bounds.starts[list(targets)], lengths=bounds.lengths[list(targets)]),
-        {(position[group], column): bits for (group, column), bits in groups.blooms.items() if group in position},
-        {},
+        _of_groups(groups.blooms, position),
+        _of_groups(groups.external_blooms, position),
         None if groups.pages is None else groups.pages[list(targets)],
         None if groups.granules is None else [groups.granules[target] for target in targets],
     )
+
+
+def _of_groups(filters: Mapping[tuple[int, int], Filter], position: Mapping[int, int]) -> dict[tuple[int, int], Filter]:
+    """The filters of row groups that have a position, by that position and column."""
+    return {(position[group], column): found for (group, column), found in filters.items() if group in position}

@@ -81,9 +81,7 @@ class Extensions:
         """The schema, parsed: the footer of a file that has it and no rows."""
         if self.schema_bytes is None:
             return None
-        from windrow.parquet.footer import parse_footer
-
-        footer = parse_footer(_empty_file(self.schema_bytes, self.column_orders_bytes), name=self._name)
+        footer = parse_schema(self.schema_bytes, self.column_orders_bytes, self._name)
         return replace(footer, created_by=self.created_by)
 
     def schema_place(self, code: SchemaCode) -> tuple[int, int] | None:
@@ -242,6 +240,13 @@ class Extensions:
 
     def _damaged(self, field: str, offset: int, problem: str) -> Exception:
         return damaged(self._name, field, offset, problem)
+
+
+def parse_schema(schema: bytes, column_orders: bytes | None, name: str) -> ParquetFooter:
+    """The footer of a file without rows that has these lists of schema elements and column orders."""
+    from windrow.parquet.footer import parse_footer
+
+    return parse_footer(_empty_file(schema, column_orders), name=name)
 
 
 def schema_section(names: Sequence[str], orders: Sequence[Order], schema: bytes, column_orders: bytes | None) -> bytes:

@@ -23,7 +23,7 @@ from windrow.pruning.pruner import Pruner, Verdict, compile_predicate
 from windrow.pruning.selection import ValueTest, literals_of, value_tests
 from windrow.pruning.types import ColumnType, Family
 from windrow.sidecar import layout
-from windrow.sidecar.columns import NUMBERS, Bound
+from windrow.sidecar.columns import NUMBERS, Bound, ColumnChunks
 from windrow.sidecar.flat_columns import FlatColumn, flat_column
 from windrow.sidecar.granule_bounds import GranuleBounds, PageIndexes
 from windrow.sidecar.granules import GranuleIndex
@@ -195,7 +195,8 @@ class _Inquiry:
         row_groups = _RowGroups(self._sidecar, self._columns, np.flatnonzero(kept))
 
         def holds(name: str, points: tuple[Any, ...]) -> Mask:
-            return _may_hold(self._sidecar, row_groups.places, self._columns[name], points, read)
+            held = _may_hold(self._sidecar, row_groups.places, self._columns[name], points, read)
+            return held | row_groups.hides_values(self._columns[name])
 
         left = np.zeros(len(kept), bool)
         left[row_groups.places] = self._pruner.judge(len(row_groups), row_groups.bounds_of, holds).may_match
@@ -259,14 +260,32 @@ class _RowGroups:
             self._known[name] = self._bounds(column)
         return self._known.get(name)
 
+    def hides_values(self, column: FlatColumn) -> Mask:
+        """Row groups that count nulls of a column without a level for them.
+
+        What stands for null there, such as the least number, is a value to everybody else, and in no bound or filter.
+        """
+        if column.nullable:
+            return np.zeros(len(self.places), bool)
+        return _counts_nulls(self._sidecar.column(column.position, self._chosen))
+
     def _bounds(self, column: FlatColumn) -> Bounds:
         chunks = self._sidecar.column(column.position, self._chosen)
         minimum, has_minimum = _values(chunks.minimum, column)
         maximum, has_maximum = _values(chunks.maximum, column)
         is_float = column.type.family is Family.FLOAT
         free = is_float and nan_free(self._sidecar, column.position, self.places)
-        counts = (*chunks.null_count, chunks.records["num_values"])
-        return Bounds(minimum, maximum, has_minimum, has_maximum, *counts, free)
+        count, known = chunks.null_count
+        if not column.nullable:
+            trusted = ~_counts_nulls(chunks)
+            has_minimum, has_maximum, known = has_minimum & trusted, has_maximum & trusted, known & trusted
+        return Bounds(minimum, maximum, has_minimum, has_maximum, count, known, chunks.records["num_values"], free)
+
+
+def _counts_nulls(chunks: ColumnChunks) -> Mask:
+    count, known = chunks.null_count
+    counts: Mask = known & (count > 0)
+    return counts
 
 
 def nan_free(sidecar: Sidecar, position: int, places: _Places) -> Mask:

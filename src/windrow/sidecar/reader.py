@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterator
 from functools import cached_property
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,13 @@ from windrow.errors import InvalidInput, NotFound
 from windrow.sidecar import layout, structure
 from windrow.sidecar.columns import ColumnChunks
 from windrow.sidecar.content import Buffer, Content, Held, open_content
-from windrow.sidecar.extensions import Extensions
+from windrow.sidecar.extensions import Extensions, parse_schema
 from windrow.sidecar.layout import ColumnFlag, Feature, Order
 from windrow.sidecar.structure import Footer, FooterSections, Header, HeaderSections, damaged
-from windrow.sidecar.types import order_of
+from windrow.sidecar.types import is_designated, order_of
+
+if TYPE_CHECKING:
+    from windrow.parquet.footer import ParquetFooter
 
 _BOUND_BYTES = len(layout.BOUND_WORDS) * layout.WORD
 _ORDERS = tuple(Order)
@@ -59,10 +62,15 @@ class Sidecar:
         *,
         name: str = "sidecar",
         parquet_size: int | None = None,
+        committed: int | None = None,
         verify: bool = True,
     ) -> Sidecar:
-        """The sidecar in bytes that were read from elsewhere; `name` is what errors call it."""
-        held = Held(bytes(buffer) if isinstance(buffer, memoryview) else buffer)
+        """The sidecar in bytes that were read from elsewhere; `name` is what errors call it.
+
+        `committed` is how many bytes were committed before they were read, if that is known: an update since then is
+        passed over.
+        """
+        held = Held(bytes(buffer) if isinstance(buffer, memoryview) else buffer, committed)
         return cls._of(held, name, parquet_size, verify=verify)
 
     @classmethod
@@ -137,6 +145,12 @@ class Sidecar:
         return None if position == layout.NONE else position
 
     @property
+    def from_questdb(self) -> bool:
+        """Whether QuestDB wrote the Parquet file: every column is then what its type says, and none is a struct."""
+        position = self.designated_timestamp
+        return position is not None and is_designated(self.descriptor(position)[2])
+
+    @property
     def spans_files(self) -> bool:
         """Whether the row groups are those of several files."""
         return False
@@ -184,6 +198,16 @@ class Sidecar:
             self.header_sections.windrow,
             self.footer_sections.windrow,
         )
+
+    @cached_property
+    def schema(self) -> ParquetFooter | None:
+        """The schema as a footer without rows: as our section has it, or as it follows from QuestDB's column types."""
+        if self.header_sections.windrow is not None:
+            return self.extensions.schema
+        from windrow.sidecar.plain_schema import plain_schema
+
+        schema = plain_schema(self)
+        return None if schema is None else parse_schema(schema, None, self.name)
 
     def describes(self, size: int, etag: str | None = None) -> bool:
         """Whether a file of this size and etag can be the one that was described; an etag counts where both know it."""
@@ -243,7 +267,7 @@ class Sidecar:
         """How the bounds of a column compare."""
         fields, sections = self.descriptor(position), self.header_sections
         if sections.windrow is None:
-            return order_of(fields[2], fields[6])
+            return order_of(fields[2], fields[6], from_questdb=self.from_questdb)
         code = sections.facts[position]
         if code > layout.LAST_ORDER:
             place = sections.windrow[0] + position

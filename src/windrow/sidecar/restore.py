@@ -1,7 +1,8 @@
 """From a sidecar back to what the Parquet footer said, without the Parquet file.
 
 The statistics stay where they are: a restored footer's bytes are those of the sidecar, and its positions point into
-them. Only sidecars with our own sections know enough for this.
+them. QuestDB's own sidecars have no page records and no schema. Readers find pages by the byte range of a chunk alone,
+and the schema follows from column types; statistics of a footer without them are null counts alone.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from windrow.parquet import chunk as parquet
 from windrow.parquet.footer import ParquetFooter, SortingColumn
 from windrow.sidecar import layout
 from windrow.sidecar.convert import PAGE_FLAGS
-from windrow.sidecar.layout import ColumnFlag, PageFlag, SchemaCode, Side, SnapshotCode, StatFlag
+from windrow.sidecar.layout import ColumnFlag, Encoding, PageFlag, SchemaCode, Side, SnapshotCode, StatFlag
 from windrow.sidecar.reader import Sidecar
 
 _SIDES = (
@@ -33,6 +34,22 @@ _COUNTS = (
     ("null_count", StatFlag.NULL_COUNT_PRESENT, parquet.HAS_NULL_COUNT),
     ("distinct_count", StatFlag.DISTINCT_COUNT_PRESENT, parquet.HAS_DISTINCT_COUNT),
 )
+_BITS = (
+    (Encoding.PLAIN, parquet.Encoding.PLAIN),
+    (Encoding.RLE_DICTIONARY, parquet.Encoding.RLE_DICTIONARY),
+    (Encoding.DELTA_BINARY_PACKED, parquet.Encoding.DELTA_BINARY_PACKED),
+    (Encoding.DELTA_LENGTH_BYTE_ARRAY, parquet.Encoding.DELTA_LENGTH_BYTE_ARRAY),
+    (Encoding.DELTA_BYTE_ARRAY, parquet.Encoding.DELTA_BYTE_ARRAY),
+    (Encoding.BYTE_STREAM_SPLIT, parquet.Encoding.BYTE_STREAM_SPLIT),
+)
+_ENCODINGS = np.array(
+    [
+        1 << parquet.Encoding.RLE | sum(1 << theirs for ours, theirs in _BITS if bits & ours)
+        for bits in range(1 << len(_BITS))
+    ],
+    np.uint32,
+)
+"""By the ENCODINGS of a chunk record, the same as bits of Parquet's numbers; levels are always run lengths."""
 
 
 def restore_footer(sidecar: Sidecar) -> ParquetFooter | None:
@@ -41,14 +58,21 @@ def restore_footer(sidecar: Sidecar) -> ParquetFooter | None:
     What a sidecar has no place for is gone: the deprecated bounds, bounds beyond 65,535 bytes, index page offsets, and
     whether nulls come first in a sort order.
     """
-    schema, chunks = sidecar.extensions.schema, restore_chunks(sidecar)
-    place = sidecar.extensions.schema_place(SchemaCode.SCHEMA)
-    if schema is None or chunks is None or place is None:
+    schema = sidecar.schema
+    if schema is None:
         return None
-    rows = sidecar.row_counts.astype(np.int64)
+    rows, chunks = sidecar.row_counts.astype(np.int64), restore_chunks(sidecar)
+    place = sidecar.extensions.schema_place(SchemaCode.SCHEMA)
+    if place is not None:
+        schema = replace(
+            schema,
+            metadata=cast("bytes", sidecar.buffer),
+            element_positions=schema.element_positions + (place[0] - schema.schema_span[0]),
+            schema_span=place,
+            column_orders_span=sidecar.extensions.schema_place(SchemaCode.COLUMN_ORDERS),
+        )
     return replace(
         schema,
-        metadata=cast("bytes", sidecar.buffer),
         version=sidecar.extensions.version or schema.version,
         num_rows=int(rows.sum()),
         created_by=sidecar.extensions.created_by,
@@ -57,25 +81,19 @@ def restore_footer(sidecar: Sidecar) -> ParquetFooter | None:
         row_group_bytes=chunks["total_uncompressed_size"].sum(axis=1),
         row_group_sorting=(_sorting(sidecar),) * sidecar.row_group_count,
         chunks=chunks,
-        element_positions=schema.element_positions + (place[0] - schema.schema_span[0]),
-        schema_span=place,
-        column_orders_span=sidecar.extensions.schema_place(SchemaCode.COLUMN_ORDERS),
         row_group_positions=None,
     )
 
 
 def restore_chunks(
     sidecar: Sidecar, row_groups: Sequence[int] | None = None, columns: Sequence[int] | None = None
-) -> NDArray[np.void] | None:
+) -> NDArray[np.void]:
     """`FOOTER_CHUNK` records of some row groups and columns; their positions count from the sidecar's first byte."""
     groups = np.arange(sidecar.row_group_count) if row_groups is None else np.asarray(row_groups, np.int64)
     leaves = np.arange(sidecar.column_count) if columns is None else np.asarray(columns, np.int64)
-    table = sidecar.extensions.tables[SnapshotCode.PAGES]
-    if table is None or not table[groups].all():
-        return None
     first = sidecar.entries[groups][:, None] + 1 + leaves * layout.CHUNK_WORDS
     chunks = _records(sidecar, first, layout.CHUNK)
-    pages = _records(sidecar, table[groups][:, None] + leaves * layout.PAGES_WORDS, layout.PAGES)
+    pages, described = _page_records(sidecar, groups, leaves, chunks)
     restored = np.zeros(first.shape, parquet.FOOTER_CHUNK)
     restored["flags"] = parquet.HAS_META
     restored["physical_type"] = sidecar.descriptors["physical_type"][leaves]
@@ -90,12 +108,31 @@ def restore_chunks(
     for side, has_value, inexact in _SIDES:
         starts, lengths = _bound_places(chunks, side, first * layout.WORD, out_of_line)
         present = ((chunks["stat_flags"] & side.present) != 0) & (lengths > 0)
-        present &= starts + lengths <= sidecar.footer.offset
+        present &= (starts + lengths <= sidecar.footer.offset) & described
         restored[f"{side.name}_offset"] = np.where(present, starts, 0)
         restored[f"{side.name}_length"] = np.where(present, lengths, 0)
         restored["flags"] |= _where(present, 1, has_value)
         restored["flags"] |= _where(present & ((chunks["stat_flags"] & side.exact) == 0), 1, inexact)
     return restored
+
+
+def _page_records(
+    sidecar: Sidecar, groups: NDArray[np.int64], leaves: NDArray[np.int64], chunks: NDArray[np.void]
+) -> tuple[NDArray[np.void], NDArray[np.bool_]]:
+    """The `PAGES` records of chunks, made up where there are none, and which row groups have them."""
+    table = sidecar.extensions.tables[SnapshotCode.PAGES]
+    places = np.zeros(len(groups), np.int64) if table is None else table[groups]
+    described = (places > 0)[:, None]
+    pages = np.zeros(chunks.shape, layout.PAGES)
+    # A reader that starts at a dictionary page finds the data pages behind it.
+    pages["data_page_offset"] = chunks["byte_range_start"]
+    pages["uncompressed_size"] = chunks["total_compressed"]
+    pages["encodings"] = _ENCODINGS[chunks["encodings"] & (len(_ENCODINGS) - 1)]
+    pages["flags"] = _where(chunks["stat_flags"], sum(ours for _, ours, _ in _COUNTS), PageFlag.HAS_STATISTICS)
+    known = np.flatnonzero(places)
+    if len(known):
+        pages[known] = _records(sidecar, places[known][:, None] + leaves * layout.PAGES_WORDS, layout.PAGES)
+    return pages, described
 
 
 def _records(sidecar: Sidecar, first: NDArray[np.int64], dtype: np.dtype[np.void]) -> NDArray[np.void]:

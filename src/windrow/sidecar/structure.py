@@ -101,10 +101,12 @@ def read_header(content: Content, name: str) -> Header:
     if content.size < layout.HEADER_SIZE:
         raise damaged(name, "header", 0, f"the file has {content.size} bytes, a header has {layout.HEADER_SIZE}")
     fields = layout.HEADER_STRUCT.unpack(content.read(0, layout.HEADER_SIZE))
+    # An update may have been published since it was read how much is committed.
+    committed = fields[0] if content.committed is None else min(fields[0], content.committed)
     sorting_offset = layout.HEADER_SIZE + fields[4] * layout.DESCRIPTOR_SIZE
     names_offset = sorting_offset + fields[3] * layout.SORTING_SIZE
     block_size = layout.ROWS_SIZE + fields[4] * layout.CHUNK_SIZE
-    header = Header._make((*fields, sorting_offset, names_offset, block_size))
+    header = Header._make((committed, *fields[1:], sorting_offset, names_offset, block_size))
     _refuse_required(header.feature_flags, name, "FEATURE_FLAGS", 8)
     if not layout.SMALLEST_FILE <= header.committed_size <= content.size:
         problem = f"{header.committed_size} bytes are committed, the file has {content.size}"

@@ -19,7 +19,7 @@ from windrow.sidecar import layout
 from windrow.sidecar.flat_columns import FlatColumn
 from windrow.sidecar.layout import ColumnFlag, Side
 from windrow.sidecar.reader import Sidecar
-from windrow.sidecar.types import DESIGNATED, DESIGNATED_DESCENDING, TAG_MASK, Tag
+from windrow.sidecar.types import DESIGNATED_DESCENDING, is_designated
 
 __all__ = ["row_groups_in_time"]
 
@@ -60,8 +60,7 @@ def _questdb_order(sidecar: Sidecar) -> _TimeOrder | None:
         return None
     _, _, code, flags, _, _, physical_type, _, _, _ = sidecar.descriptor(position)
     ascending = not (code & DESIGNATED_DESCENDING or flags & ColumnFlag.DESCENDING)
-    is_designated = code & TAG_MASK == Tag.TIMESTAMP and bool(code & DESIGNATED)
-    if not is_designated or not ascending or physical_type != PhysicalType.INT64:
+    if not is_designated(code) or not ascending or physical_type != PhysicalType.INT64:
         return None
     return _TimeOrder(position, descending=False)
 

@@ -49,7 +49,12 @@ class Tag(IntEnum):
 
 
 TIMESTAMP_NANO = Tag.TIMESTAMP | NANOSECONDS
-_DECIMALS = range(Tag.DECIMAL8, Tag.DECIMAL256 + 1)
+NEVER_INFERRED = frozenset(
+    (Tag.CHAR, Tag.STRING, Tag.SYMBOL, Tag.GEOBYTE, Tag.GEOSHORT, Tag.GEOINT, Tag.GEOLONG, Tag.IPV4, Tag.VARCHAR_SLICE)
+)
+"""What only QuestDB says of a column: no column of another writer gets such a type."""
+DECIMALS = range(Tag.DECIMAL8, Tag.DECIMAL256 + 1)
+"""The tags of decimals."""
 _DECIMAL_DIGITS = (
     (2, Tag.DECIMAL8),
     (4, Tag.DECIMAL16),
@@ -121,13 +126,22 @@ def _fixed_length(length: int, meaning: LogicalType) -> int:
     return Tag.UUID if length == 16 and meaning.name == "UUID" else _FIXED_LENGTHS.get(length, NONE)
 
 
+def is_designated(column_type: int) -> bool:
+    """Whether a type is that of a designated timestamp, as QuestDB alone marks it in the files that it writes."""
+    return column_type & TAG_MASK == Tag.TIMESTAMP and bool(column_type & DESIGNATED)
+
+
 def may_be_unsigned(column_type: int, physical_type: int) -> bool:
     """Whether a column can hold unsigned integers: a file of another writer has them under the types INT and LONG."""
     return physical_type in _INTEGERS and column_type & TAG_MASK in _PLAIN_INTEGERS
 
 
-def order_of(column_type: int, physical_type: int) -> Order:
-    """How bounds compare when only a descriptor is known: without the schema the sign of an integer may be unknown."""
+def order_of(column_type: int, physical_type: int, *, from_questdb: bool = False) -> Order:
+    """How bounds compare when only a descriptor is known.
+
+    Other writers than QuestDB have unsigned integers under the types INT and LONG: without a schema their sign is
+    unknown.
+    """
     tag = column_type & TAG_MASK
     match physical_type:
         case PhysicalType.BOOLEAN:
@@ -137,9 +151,10 @@ def order_of(column_type: int, physical_type: int) -> Order:
         case PhysicalType.INT32 | PhysicalType.INT64:
             if tag == Tag.IPV4:
                 return Order.UNSIGNED
-            return Order.SIGN_UNKNOWN if may_be_unsigned(column_type, physical_type) else Order.SIGNED
+            unknown = not from_questdb and may_be_unsigned(column_type, physical_type)
+            return Order.SIGN_UNKNOWN if unknown else Order.SIGNED
         case PhysicalType.BYTE_ARRAY | PhysicalType.FIXED_LEN_BYTE_ARRAY if column_type != NONE:
-            return Order.SIGNED_BIG_ENDIAN if tag in _DECIMALS else Order.BYTES
+            return Order.SIGNED_BIG_ENDIAN if tag in DECIMALS else Order.BYTES
         case _:
             return Order.UNDEFINED
 
