@@ -79,8 +79,8 @@ def test_no_snapshot_is_torn_while_questdb_writes(questdb):
     questdb.wait_for("torn")
     print(f"{snapshots} snapshots, {len(versions)} versions, {writer.batches} batches, {most} in the largest snapshot")
     assert check(open_table(folder, native="skip").scan().to_arrow()) == writer.batches
-    assert snapshots > 10
-    assert len(versions) > 5
+    assert snapshots >= 5
+    assert len(versions) >= 3
 
 
 def check(rows):

@@ -16,7 +16,7 @@ from windrow.model.shown import ShownByField
 from windrow.questdb.meta import Meta, parse_meta
 from windrow.questdb.partition import DATA, SIDECAR
 from windrow.questdb.readers import partition_folder
-from windrow.questdb.registry import table_name
+from windrow.questdb.registry import is_table_folder, table_name
 from windrow.questdb.txn import Partition, Txn, read_txn
 from windrow.sidecar import Sidecar
 
@@ -128,7 +128,7 @@ def read_meta(folder: Path, version: int | None = None, *, deadline: float = 2.0
             if version is None or meta.structure_version == version or time.monotonic() >= end:
                 return meta
         except (NotFound, Damaged):
-            if time.monotonic() >= end:
+            if time.monotonic() >= end or not is_table_folder(folder):
                 raise
         time.sleep(_PAUSE)
 
