@@ -28,6 +28,7 @@ from windrow.questdb.store import PartitionStore, StoreOptions, create_table
 from windrow.questdb.txn import READ_ONLY_BIT, REMOTE_BIT, parse_txn, read_txn
 from windrow.questdb.txn_writer import TxnWriter
 from windrow.sidecar import Sidecar
+from windrow.sidecar.build import build_sidecar
 from windrow.sidecar.convert import Source, convert_update
 
 SMALL = StoreOptions(row_group_rows=8, join_rows=4)
@@ -466,6 +467,37 @@ def test_partitions_that_are_not_here_are_refused(table: Path, changes: dict, me
         hold_snapshot(table)
     with PartitionStore(table) as store, pytest.raises(Incompatible, match=message):
         store.append(rows([70]))
+
+
+def replace_file(table: Path, file: pa.Table, **options: object) -> None:
+    """Put another file in the place of the first partition's, and commit it."""
+    path = table / FIRST / "data.parquet"
+    pq.write_table(file, path, **options)
+    data = path.read_bytes()
+    sidecar = build_sidecar(lambda at, size: data[at : at + size], len(data), name="file")
+    (table / FIRST / "_pm").write_bytes(sidecar)
+    set_first(table, word=len(data))
+
+
+def test_a_file_of_other_columns_is_rewritten(table: Path) -> None:
+    """Row groups of one file have the same nullability and field ids."""
+    replace_file(grown(table), pa.table(rows([*range(0, 40, 4), 50, 54]).cast(SCHEMA)))
+    before = content(table)
+    with PartitionStore(table, NEVER) as store:
+        assert store.append(rows([3, 60], "new")).partitions[0].name_txn == 4
+    assert content(table) == sorted([*before, *plain(rows([3, 60], "new"))], key=lambda row: row[0])
+
+
+def test_a_file_without_order_is_refused(table: Path) -> None:
+    replace_file(grown(table), rows([*range(0, 40, 4), 50, 54]), write_statistics=False)
+    with PartitionStore(table, NEVER) as store, pytest.raises(Incompatible, match="have no order of time"):
+        store.append(rows([3]))
+
+
+def test_a_table_that_questdb_writes_is_refused() -> None:
+    golden = Path(__file__).parents[1] / "data/golden/questdb-tables/o3-0"
+    with pytest.raises(Incompatible, match="through its WAL"):
+        PartitionStore(golden)
 
 
 def test_a_read_only_partition_is_read_and_not_written(table: Path) -> None:

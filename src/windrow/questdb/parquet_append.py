@@ -23,7 +23,7 @@ from windrow.sidecar.convert import Source, convert_changes
 from windrow.sidecar.writer import Update
 from windrow.splits.layout import GRANULE_ROWS
 
-__all__ = ["Growth", "grow", "open_writer"]
+__all__ = ["Growth", "grow", "has_columns", "open_writer"]
 
 
 class Growth(NamedTuple):
@@ -56,6 +56,11 @@ def open_writer(sink: Any, schema: pa.Schema, timestamp: int) -> pq.ParquetWrite
         sorting_columns=[pq.SortingColumn(timestamp)],
         store_schema=False,
     )
+
+
+def has_columns(file: CommittedFile, schema: pa.Schema) -> bool:
+    """Whether row groups of a schema can stand in a file: types, nullability, names and field ids are the same."""
+    return FileSchema(schema, "").footer.leaves == file.footer.leaves
 
 
 def grow(file: CommittedFile, changes: Mapping[int, pa.Table], *, timestamp: int) -> Growth:

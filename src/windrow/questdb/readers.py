@@ -45,7 +45,8 @@ class HeldSnapshot:
         """All rows, by time."""
         schema = arrow_schema(self.meta)
         chosen = schema if columns is None else pa.schema([schema.field(name) for name in columns])
-        return pa.concat_tables([chosen.empty_table(), *(file.read(columns=columns) for file in self.files)])
+        parts = (file.read(columns=columns).cast(chosen) for file in self.files)
+        return pa.concat_tables([chosen.empty_table(), *parts])
 
     def close(self) -> None:
         """Let go of the folders."""

@@ -17,13 +17,14 @@ from typing import Self
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from windrow.errors import AlreadyExists, Closed, Conflict, Damaged, Incompatible, NotFound
 from windrow.questdb.committed import DATA, SIDECAR, CommittedFile, check_partition, describe_file
 from windrow.questdb.files import Files, FileSink
 from windrow.questdb.meta import PartitionUnit
 from windrow.questdb.meta_writer import describe_table, encode_meta
-from windrow.questdb.parquet_append import Growth, grow, open_writer
+from windrow.questdb.parquet_append import Growth, grow, has_columns, open_writer
 from windrow.questdb.readers import lock_folder, partition_folder, read_meta
 from windrow.questdb.table_rows import TableRows, cut, recut
 from windrow.questdb.txn import GENERATED_BIT, PARQUET_BIT, Partition, Txn
@@ -89,6 +90,8 @@ class PartitionStore:
             raise Conflict(f"{self._table}: another writer has the table open; close it first") from error
         try:
             self._meta = read_meta(self._table)
+            if self._meta.is_wal:
+                raise Incompatible(f"{self._table}: QuestDB writes this table through its WAL; insert the rows there")
             self._rows = TableRows(self._meta, str(self._table))
             self._writer = TxnWriter(self._table / "_txn", self._files)
             self.purge()
@@ -175,6 +178,8 @@ class PartitionStore:
             return self._written(Partition(start, 0, -1, 0, _FLAGS), [rows])
         file, options = self._open(partition), self._options
         changes = self._changes(file, rows)
+        if not has_columns(file, self._rows.schema):
+            return self._rewritten(partition, file, changes)
         growth = grow(file, changes, timestamp=self._rows.timestamp)
         if growth.unused_bytes > min(options.rewrite_ratio * growth.size, options.rewrite_bytes):
             return self._rewritten(partition, file, changes)
@@ -184,7 +189,7 @@ class PartitionStore:
     def _changes(self, file: CommittedFile, rows: pa.Table) -> Changes:
         """The row groups whose time late rows fall in, merged with them, and new ones at the end."""
         options, counts, times = self._options, file.sidecar.row_counts, self._rows.times(rows)
-        greatest, last = file.sidecar.column(self._rows.timestamp).stored_maximum.values, len(counts) - 1
+        greatest, last = self._greatest(file), len(counts) - 1
         targets = np.minimum(np.searchsorted(greatest, times, side="left"), last)
         tail = int(np.searchsorted(times, greatest[-1], side="left"))
         if len(times) - tail + int(counts[last]) > options.join_rows:
@@ -194,6 +199,14 @@ class PartitionStore:
             target: self._rows.merge(file.read(row_groups=[target]), late) if target <= last else late
             for target, late in changes.items()
         }
+
+    def _greatest(self, file: CommittedFile) -> NDArray[np.int64]:
+        """The last time of every row group."""
+        bound = file.sidecar.column(self._rows.timestamp).stored_maximum
+        if not bound.present.all() or (np.diff(bound.values) < 0).any():
+            raise Incompatible(f"{file.path}: its row groups have no order of time; write the table anew")
+        times: NDArray[np.int64] = bound.values
+        return times
 
     def _write_growth(self, file: CommittedFile, growth: Growth) -> None:
         files, pm = self._files, file.folder / SIDECAR
