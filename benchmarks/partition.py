@@ -3,8 +3,8 @@
 A window of 10 million rows takes 1,000 more: after its last row (`append`), or among its own times (`merge`, which
 replaces one row group). `rewrite` is what there would be without growing: all rows read and written again. Bytes are
 those that the store hands to the file system, CPU is that of the process, the least of all rounds. `plan` opens the
-sidecar of a chain of footers and picks row groups by time, for the newest commit and for the oldest. A rewrite pays
-when its CPU is less than what scans of the grown file cost more, or when unused bytes pass the store's ratio.
+sidecar of a chain of footers and picks row groups by time, for the newest commit and for the oldest. The store rewrites
+a partition when more than half of its bytes are unused; `amortised` adds a change's share of that rewrite to its cost.
 """
 
 from __future__ import annotations
@@ -162,8 +162,8 @@ def measure_plans(window: Window, chosen: Options, report: Report) -> None:
         report.ratios[f"plan_{name}_of_{longest}_over_{shortest}"] = plans[name, longest] / plans[name, shortest]
 
 
-def measure_scans(window: Window, rewrite: Measured, chosen: Options, report: Report) -> None:
-    """What a scan of the grown file costs more than one of a rewritten file, and how many scans repay a rewrite."""
+def measure_scans(window: Window, chosen: Options, report: Report) -> None:
+    """What a scan of the grown file costs more than one of a rewritten file."""
     grown = window.file
     window.store.rewrite()
     # The old file is gone by name; its bytes stay mapped.
@@ -171,23 +171,24 @@ def measure_scans(window: Window, rewrite: Measured, chosen: Options, report: Re
     for name, file in (("grown", grown), ("rewritten", window.file)):
         what = f"scan, {name} ({file.sidecar.row_group_count} row groups)"
         report.add(what=what, cpu_s=found[name].least_cpu, mb=file.size / 1e6)
-    more = found["grown"].least_cpu - found["rewritten"].least_cpu
     report.ratios["scan_cpu_grown_over_rewritten"] = found["grown"].least_cpu / found["rewritten"].least_cpu
     report.ratios["unused_share_when_scanned"] = grown.sidecar.footer.unused_bytes / grown.size
-    if more > 0:
-        report.ratios["scans_that_repay_a_rewrite"] = rewrite.least_cpu / more
 
 
 def report_changes(window: Window, results: dict[str, Measured], report: Report) -> None:
-    rewrite = results["rewrite"]
     for name, measured in results.items():
         written = min(window.bytes[name])
         report.add(what=name, cpu_s=measured.least_cpu, wall_s=measured.least_wall, bytes=written, mb=written / 1e6)
-        if name != "rewrite":
-            report.ratios[f"rewrite_bytes_over_{name}"] = min(window.bytes["rewrite"]) / written
-            report.ratios[f"rewrite_cpu_over_{name}"] = rewrite.least_cpu / max(measured.least_cpu, 1e-6)
-            # The store rewrites when more than half of a file is unused: old footers, and row groups that were merged.
-            report.ratios[f"{name}s_until_half_is_unused"] = window.file.size / max(window.left[name])
+    cpu, written = results.pop("rewrite").least_cpu, min(window.bytes["rewrite"])
+    for name, measured in results.items():
+        own_cpu, own = max(measured.least_cpu, 1e-6), min(window.bytes[name])
+        report.ratios[f"rewrite_bytes_over_{name}"] = written / own
+        report.ratios[f"rewrite_cpu_over_{name}"] = cpu / own_cpu
+        # The store rewrites when more than half of a file is unused: old footers, and row groups that were merged.
+        until = window.file.size / max(window.left[name])
+        report.ratios[f"{name}s_until_a_rewrite"] = until
+        report.ratios[f"rewrite_bytes_over_{name}_amortised"] = written / (own + written / until)
+        report.ratios[f"rewrite_cpu_over_{name}_amortised"] = cpu / (own_cpu + cpu / until)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -200,7 +201,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         results = measure_changes(window, chosen)
         report_changes(window, results, report)
         measure_plans(window, chosen, report)
-        measure_scans(window, results["rewrite"], chosen, report)
+        measure_scans(window, chosen, report)
         window.store.close()
     report.show(chosen)
 
