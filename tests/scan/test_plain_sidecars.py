@@ -26,6 +26,7 @@ from windrow.scan.where import parse_where
 from windrow.sidecar import Sidecar
 from windrow.sidecar.build import build_sidecar
 from windrow.sidecar.convert import Source, convert, describe_row_groups
+from windrow.sidecar.rewrite import Sections, rewrite
 from windrow.sidecar.writer import Snapshot, update
 from windrow.storage import ByteRange, Identity, LocalStore, Store
 from windrow.testing import RecordingStore
@@ -184,6 +185,17 @@ def test_a_sidecar_of_ours_that_questdb_has_updated(tmp_path: Path) -> None:
     assert sidecar.extensions.created_by is None
     assert rows_of(planned(store, tmp_path), store).equals(pq.read_table(tmp_path / "data.parquet"))
     assert sum(each.row_groups for each in planned(store, tmp_path, "sy = 'tail'").virtual) == 1
+
+
+@pytest.mark.parametrize("sections", Sections)
+def test_a_rewritten_sidecar_is_enough_too(sections: Sections, tmp_path: Path) -> None:
+    """Sections of ours that were added without the Parquet file have no schema in them."""
+    (tmp_path / "_pm").write_bytes(rewrite(Sidecar.open(BLOOMS / "_pm"), sections))
+    (tmp_path / "data.parquet").write_bytes((BLOOMS / "data.parquet").read_bytes())
+    store = RangesStore(LocalStore(tmp_path))
+    plan = planned(store, tmp_path)
+    assert store.of("data.parquet") == []
+    assert rows_of(plan, store).equals(pq.read_table(BLOOMS / "data.parquet"))
 
 
 def test_a_plain_sidecar_of_a_file_of_others_is_made_again_from_its_footer(

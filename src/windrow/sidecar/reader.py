@@ -202,7 +202,7 @@ class Sidecar:
     @cached_property
     def schema(self) -> ParquetFooter | None:
         """The schema as a footer without rows: as our section has it, or as it follows from QuestDB's column types."""
-        if self.header_sections.windrow is not None:
+        if self.extensions.schema_bytes is not None:
             return self.extensions.schema
         from windrow.sidecar.plain_schema import plain_schema
 
