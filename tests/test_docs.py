@@ -96,6 +96,7 @@ def test_every_block_has_a_language_and_what_is_not_run_says_why():
     assert {block.not_run for block in BLOCKS if block.not_run} <= {
         "it ends with Ctrl-C",
         "needs a bucket and PostgreSQL",
+        "needs a QuestDB database",
         "needs a network",
         "needs a stream that does not end",
         "needs Kafka",
