@@ -46,11 +46,15 @@ def register(thing: Forked) -> None:
 
 
 class _Gate:
-    """Counts the threads that are inside; shut while the process is forked, but for those that are inside already."""
+    """Counts the threads that are inside; shut while the process is forked, but for those that are inside already.
+
+    Entering takes no lock: a thread adds its entry, then reads the flag. Shutting sets the flag, then reads the
+    entries. At least one of the two sees the other.
+    """
 
     def __init__(self) -> None:
         self._inside: dict[int, int] = {}
-        """Entries come and go under the lock; a thread alone changes the number of its own."""
+        """A thread alone changes the number of its own."""
         self._change = threading.Condition(threading.Lock())
         self._is_shut = False
 
@@ -59,9 +63,12 @@ class _Gate:
         if thread in self._inside:
             self._inside[thread] += 1
             return
-        with self._change:
-            while self._is_shut:
-                self._change.wait()
+        self._inside[thread] = 1
+        while self._is_shut:
+            self.leave(thread)
+            with self._change:
+                while self._is_shut:
+                    self._change.wait()
             self._inside[thread] = 1
 
     def leave(self, thread: int) -> None:
@@ -69,9 +76,9 @@ class _Gate:
         if self._inside[thread] > 1:
             self._inside[thread] -= 1
             return
-        with self._change:
-            del self._inside[thread]
-            if self._is_shut:
+        del self._inside[thread]
+        if self._is_shut:
+            with self._change:
                 self._change.notify_all()
 
     def shut(self) -> None:
@@ -79,7 +86,7 @@ class _Gate:
         deadline, me = time.monotonic() + _WAITS, threading.get_ident()
         with self._change:
             self._is_shut = True
-            while any(each != me for each in self._inside) and (left := deadline - time.monotonic()) > 0:
+            while any(each != me for each in list(self._inside)) and (left := deadline - time.monotonic()) > 0:
                 self._change.wait(left)
 
     def open(self) -> None:

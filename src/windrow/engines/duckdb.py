@@ -261,7 +261,7 @@ class DuckDBEngine:
         calls: dict[str, Callable[[], Relation]] = {}
         if asked.databases is not None:
             query, found = with_views(asked.query)
-            asked = replace(asked, query=query)
+            asked = asked if query is asked.query else replace(asked, query=query)
             calls = {name: partial(asked.databases, call) for name, call in found.items() if asked.databases}
         naming = self._templates.naming(asked.query)
         if naming.statements:
@@ -287,7 +287,8 @@ class DuckDBEngine:
         if naming.tree is None:
             return asked
         columns = {name: relation.columns for name, relation in relations.items()}
-        return replace(asked, query=self._fine.rewritten(self._connection, asked.query, columns))
+        query = self._fine.rewritten(self._connection, asked.query, columns)
+        return asked if query is asked.query else replace(asked, query=query)
 
     def _answer(self, asked: Asked, naming: Naming, relations: Mapping[str, Relation], take: Taking[T]) -> T:
         began = time.perf_counter()
@@ -322,8 +323,10 @@ class DuckDBEngine:
                     stack.callback(connection.unregister, name)
                 is_select = naming.tree is not None and ";" not in asked.query
                 planning = time.perf_counter() - began
-                statement = Statement(connection, asked.query, asked.parameters, is_select, bound, planning, known)
-                statement = replace(statement, is_profiled=self._profiled is not None)
+                is_profiled = self._profiled is not None
+                statement = Statement(
+                    connection, asked.query, asked.parameters, is_select, bound, planning, known, is_profiled
+                )
                 is_short = views is self._light[1] and all(map(_is_one_vector, bound))
                 # What takes batches may be code of the user: a fork does not wait for that.
                 busy.close()

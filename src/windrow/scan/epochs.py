@@ -22,7 +22,8 @@ __all__ = ["asked_of", "epochs_planned", "joined_plans"]
 
 def asked_of(question: Question, epoch: int, old: OldColumns) -> Question:
     """Return what can be asked of the metadata of files of an epoch."""
-    return replace(question, predicate=without_columns(question.predicate, old.get(epoch, {})))
+    predicate = without_columns(question.predicate, old.get(epoch, {}))
+    return question if predicate is question.predicate else replace(question, predicate=predicate)
 
 
 def epochs_planned(

@@ -102,7 +102,9 @@ def _fitted_test(test: Any, schema: pa.Schema) -> Predicate | None:
             return test if _is_text(kind) else None
         case Comparison(value=value):
             found = _fitted_values((value,), kind)
-            return None if found is None else replace(test, value=found[0])
+            if found is None:
+                return None
+            return test if found[0] is value else replace(test, value=found[0])
         case Between(low=low, high=high):
             found = _fitted_values((low, high), kind)
             return None if found is None else replace(test, low=found[0], high=found[1])

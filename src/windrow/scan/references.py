@@ -143,7 +143,9 @@ class _Gathering:
 def _renamed(predicate: Predicate, name: Callable[[str], str | None]) -> Predicate | None:
     def change(test: Any) -> Predicate | None:
         new = name(test.column)
-        return None if new is None else replace(test, column=new)
+        if new is None:
+            return None
+        return test if new == test.column else replace(test, column=new)
 
     return each_test(predicate, change)
 

@@ -166,7 +166,8 @@ def _in_microseconds(predicate: Predicate) -> Predicate:
         case Not(part):
             return Not(_in_microseconds(part))
         case Comparison(value=value):
-            return replace(predicate, value=_plain(value))
+            plain = _plain(value)
+            return predicate if plain is value else replace(predicate, value=plain)
         case Between(low=low, high=high):
             return replace(predicate, low=_plain(low), high=_plain(high))
         case In(values=values):
