@@ -67,8 +67,7 @@ class _Gate:
         while self._is_shut:
             self.leave(thread)
             with self._change:
-                while self._is_shut:
-                    self._change.wait()
+                self._change.wait_for(lambda: not self._is_shut)
             self._inside[thread] = 1
 
     def leave(self, thread: int) -> None:

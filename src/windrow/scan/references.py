@@ -145,7 +145,8 @@ def _renamed(predicate: Predicate, name: Callable[[str], str | None]) -> Predica
         new = name(test.column)
         if new is None:
             return None
-        return test if new == test.column else replace(test, column=new)
+        changed: Predicate = test if new == test.column else replace(test, column=new)
+        return changed
 
     return each_test(predicate, change)
 
