@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 
 from benchmarks.measure import Options, Report, interleaved, options, peak_rss, reset_peak_rss
 from windrow.cache import CacheKey, DiskCache, MemoryCache
-from windrow.scan.files import weight_of
-from windrow.scan.footers import load_footer
+from windrow.planning.data_files import weight_of
+from windrow.planning.footers import load_footer
 from windrow.sidecar import Sidecar
 from windrow.sidecar.build import build_sidecar
 from windrow.storage import LocalStore

@@ -33,8 +33,8 @@ from benchmarks.measure import Measured, Options, Report, Size, apart, interleav
 from benchmarks.query_tables import METRICS, START, WINDOW, Slices, delta_table, windrow_table, write_files
 from windrow.cache import CacheSettings
 from windrow.lake import Lake
-from windrow.scan.handles import Handle, StoredFile
 from windrow.storage import open_store
+from windrow.storage.handles import Handle, StoredFile
 from windrow.testing.servers import RangeServer
 
 SPAN = 120

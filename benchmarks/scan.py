@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import subprocess
 import sys
 import tempfile
@@ -22,25 +21,24 @@ import pyarrow.parquet as pq
 import windrow
 from benchmarks.measure import Options, Report, interleaved, options
 from windrow.cache import MemoryCache
-from windrow.engines.duckdb import DuckDBEngine, Relation
-from windrow.engines.foreign import ForeignRelations
+from windrow.engines.duckdb.engine import DuckDBEngine, Relation
+from windrow.engines.duckdb.foreign_relations import ForeignRelations
 from windrow.metastore import CommitKind
 from windrow.model.scope import CompactionScope
 from windrow.model.settings import TableSettings
 from windrow.model.split import SplitMetadata
 from windrow.model.window import Window
-from windrow.scan.context import ReadContext, ScanContext
-from windrow.scan.files import DataFile, open_sidecars, weight_of
-from windrow.scan.foreign import ForeignFiles
-from windrow.scan.naming import Question
-from windrow.scan.plan import ScanPlan, plan_files
-from windrow.scan.tables import plan_table
-from windrow.scan.twin import write_twin
-from windrow.scan.where import parse_where
+from windrow.planning.data_files import DataFile, open_sidecars, weight_of
+from windrow.planning.foreign_files import ForeignFiles
+from windrow.planning.scan_context import ScanContext
+from windrow.planning.scan_plan import ScanPlan, plan_files
+from windrow.planning.table_plans import plan_table
+from windrow.questions.naming import Question
+from windrow.questions.where import parse_where
+from windrow.reading.read_context import ReadContext
 from windrow.sidecar.pruning import SidecarPruner
 from windrow.splits.writer import SplitName, write_split
-from windrow.storage import LocalStore, open_store
-from windrow.testing import RangeServer
+from windrow.storage import LocalStore
 
 START = 1_767_225_600  # 2026-01-01
 MINUTES = 120
@@ -182,46 +180,6 @@ def granules(folder: Path, asked: Options, report: Report) -> None:
     report.ratios["granule_bytes_ratio"] = plan.bytes / by_groups
 
 
-def twin(folder: Path, asked: Options, report: Report) -> None:
-    """A remote file, 10 ms away: as a virtual file, and as a sparse local twin that is complete before it is read."""
-    data = io.BytesIO()
-    pq.write_table(points(3, asked.pick(20_000, 500_000, 2_000_000), 0, 900), data, row_group_size=100_000)
-    with RangeServer() as server:
-        server.objects["/one.parquet"] = data.getvalue()
-        server.behave = lambda _: 0.01
-        store = open_store(server.url)
-        files = [DataFile(store, "one.parquet", store.head("one.parquet").identity)]
-        context = ScanContext("x", store, parsed=MemoryCache(2**26, weigh=weight_of))
-        read = ReadContext("x", store)
-        engine, plain = DuckDBEngine(read), duckdb.connect()
-        turns = count()
-        schema = points(3, 1, 0, 1).schema
-
-        def plan(question: Question) -> ScanPlan:
-            return plan_files(context, files, columns=question.columns)
-
-        def query(source: str) -> str:
-            return f"select max(value), min(value) + {next(turns)} from {source} where host <> 'host_001'"
-
-        def virtual() -> None:
-            engine.sql(query("t"), {"t": lambda: Relation(schema, plan)})
-
-        def sparse() -> None:
-            [found] = plan(Question(("host", "value"))).virtual
-            path = folder / f"{next(turns)}.parquet"
-            write_twin(found, read, path)
-            plain.execute(query(f"'{path}'")).fetchall()
-            path.unlink()
-
-        ways = {"virtual": virtual, "twin": sparse}
-        interleaved(ways, 2)
-        measured = interleaved(ways, asked.pick(2, 7, 15))
-        engine.close()
-    report.add(what="remote file", **{f"{name}_ms": each.least_wall * 1000 for name, each in measured.items()})
-    report.ratios["wall_twin_over_virtual_remote"] = measured["twin"].least_wall / measured["virtual"].least_wall
-    report.ratios["cpu_twin_over_virtual_remote"] = measured["twin"].least_cpu / measured["virtual"].least_cpu
-
-
 def _ids(table: pa.Table) -> dict[str, int]:
     return {name: number + 1 for number, name in enumerate(table.column_names)}
 
@@ -299,7 +257,7 @@ def main(argv: list[str] | None = None) -> None:
     asked = options(argv, __doc__)
     report = Report("scan", ("duckdb", "pyarrow", "numpy"))
     with tempfile.TemporaryDirectory() as folder:
-        for part in (planning, one_or_many, granules, twin, full_scan):
+        for part in (planning, one_or_many, granules, full_scan):
             part(Path(folder), asked, report)
     report.show(asked)
 

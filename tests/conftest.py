@@ -37,6 +37,15 @@ def spark(tmp_path_factory):
     session.stop()
 
 
+@pytest.fixture
+def range_server():
+    """An HTTP server that answers range requests for what is put into its `objects`."""
+    from windrow.testing import RangeServer
+
+    with RangeServer() as server:
+        yield server
+
+
 @pytest.fixture(scope="session")
 def s3_endpoint():
     """An S3 server with one bucket."""

@@ -10,8 +10,8 @@ import pytest
 
 import windrow
 from windrow.engines.arrow import scanning_cursor
-from windrow.engines.shares import Task, deal_out, files_of
-from windrow.engines.spark import _reads_natively
+from windrow.engines.spark.data_frame import _reads_natively
+from windrow.engines.spark.shares import Task, deal_out, files_of
 from windrow.errors import Conflict, InvalidInput, NotFound
 from windrow.ingest.settings import IngestSettings
 from windrow.ingest.sources import source_of

@@ -10,8 +10,8 @@ from typing import Any
 
 import windrow
 from windrow.engines.scan import Scan
-from windrow.engines.sink_options import needed_option, option_flag, refuse_unknown, store_options_of
 from windrow.errors import InvalidInput
+from windrow.ingest.sink_options import needed_option, option_flag, refuse_unknown, store_options_of
 from windrow.lake import Lake
 from windrow.questdb import open_database, open_table
 

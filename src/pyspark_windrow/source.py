@@ -14,17 +14,17 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from pyspark_windrow.filters import said_by_spark
 from pyspark_windrow.options import ReadOptions
 from windrow.engines.arrow import scanning_cursor
 from windrow.engines.scan import Scan
 from windrow.engines.selection import Selection
-from windrow.engines.shares import Share, Task, deal_out, files_of
-from windrow.engines.spark import rows_for_spark
-from windrow.engines.spark_sink import WindrowSink
-from windrow.engines.spark_types import spark_schema
+from windrow.engines.spark.data_frame import rows_for_spark
+from windrow.engines.spark.shares import Share, Task, deal_out, files_of
+from windrow.engines.spark.types import spark_schema
 from windrow.errors import InvalidInput
-from windrow.scan.spelling import spelled
+from windrow.ingest.spark_sink import WindrowSink
+from windrow.questions.spark_filters import said_by_spark
+from windrow.questions.spelling import spelled
 
 __all__ = ["WindrowSource"]
 

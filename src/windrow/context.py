@@ -19,10 +19,10 @@ from windrow.metastore.database import plain_address
 from windrow.mirror.metastore import MirroredMetastore
 from windrow.model.ids import time_ordered_id
 from windrow.model.limits import NO_LIMITS, Limits
-from windrow.scan.cells import Cells
-from windrow.scan.heat import Heat
-from windrow.scan.kept import KeptVersions
-from windrow.scan.pins import Pins
+from windrow.planning.heat import Heat
+from windrow.planning.listed_files import KeptVersions
+from windrow.reading.cells import Cells
+from windrow.reading.pins import Pins
 from windrow.storage import LocalStore, PatientStore, Store, options_for, reach_store
 
 __all__ = ["Context"]

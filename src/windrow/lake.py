@@ -16,14 +16,14 @@ from windrow import forking
 from windrow.cache import Cache, Caches, CacheSettings, MemoryCache, counted, default_cache
 from windrow.context import Context
 from windrow.engines.answer import Answer
-from windrow.engines.constants import Parameters
-from windrow.engines.duckdb import Asked, DuckDBEngine
+from windrow.engines.duckdb.constants import Parameters
+from windrow.engines.duckdb.engine import Asked, DuckDBEngine
+from windrow.engines.duckdb.foreign_relations import ForeignRelations
+from windrow.engines.duckdb.frames import as_tables, named_frames
+from windrow.engines.duckdb.questdb import snapshot_relation
+from windrow.engines.duckdb.relations import Relation
+from windrow.engines.duckdb.table_functions import DatabaseCall
 from windrow.engines.explanation import Explanation
-from windrow.engines.foreign import ForeignRelations
-from windrow.engines.frames import as_tables, named_frames
-from windrow.engines.questdb import snapshot_relation
-from windrow.engines.relations import Relation
-from windrow.engines.table_functions import DatabaseCall
 from windrow.errors import AlreadyExists, Closed, NotFound, WindrowError
 from windrow.identity.binding import Accept
 from windrow.identity.folders import has_log, table_folders
@@ -34,13 +34,14 @@ from windrow.model.limits import Limits
 from windrow.model.rows import Rows
 from windrow.model.settings import TableSettings
 from windrow.model.units import format_count
+from windrow.planning.data_files import weight_of
+from windrow.planning.foreign_files import ForeignFiles
+from windrow.planning.scan_context import ScanContext
+from windrow.planning.scan_plan import ScanPlan
 from windrow.questdb.database import Database, open_database, open_table
 from windrow.questdb.snapshot import Native
-from windrow.scan.cells import Cells
-from windrow.scan.context import ReadContext, ScanContext
-from windrow.scan.files import weight_of
-from windrow.scan.foreign import ForeignFiles
-from windrow.scan.plan import ScanPlan
+from windrow.reading.cells import Cells
+from windrow.reading.read_context import ReadContext
 from windrow.table import Table
 
 if TYPE_CHECKING:

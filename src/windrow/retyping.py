@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from windrow.context import Context
 from windrow.engines.arrow import RowStream, count_rows, scanning_cursor
-from windrow.engines.old_values import can_be_cast, unfit
-from windrow.engines.relations import Relation, duckdb_types
+from windrow.engines.duckdb.old_values import can_be_cast, unfit
+from windrow.engines.duckdb.relations import Relation, duckdb_types
 from windrow.engines.selection import Selection
 from windrow.errors import Conflict, InvalidInput, NotFound, WindrowError
 from windrow.ingest.attributes import RESIDUAL
@@ -29,8 +29,8 @@ from windrow.model.points import check_point_schema
 from windrow.model.timeseries import TIMESERIES_ID
 from windrow.model.type_names import parse_type
 from windrow.model.widening import plain, stored, widened
-from windrow.scan.context import ReadContext
-from windrow.scan.spelling import sql_name
+from windrow.questions.spelling import sql_name
+from windrow.reading.read_context import ReadContext
 
 __all__ = ["Retype", "RetypePlan", "RetypeResult"]
 

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from windrow.compaction.noun import Compact
 from windrow.context import Context
-from windrow.engines.constants import Parameters
-from windrow.engines.duckdb import Answer, DuckDBEngine
-from windrow.engines.frames import as_tables, named_frames
+from windrow.engines.duckdb.constants import Parameters
+from windrow.engines.duckdb.engine import Answer, DuckDBEngine
+from windrow.engines.duckdb.frames import as_tables, named_frames
+from windrow.engines.duckdb.relations import Relation
 from windrow.engines.labels import Labels
-from windrow.engines.relations import Relation
 from windrow.errors import InvalidInput, WindrowError
 from windrow.ingest.attributes import RESIDUAL, AttributeRule
 from windrow.ingest.result import IngestResult
@@ -29,14 +29,15 @@ from windrow.model.scope import DEFAULT_SOURCE
 from windrow.model.settings import TableSettings
 from windrow.model.split import SplitMetadata
 from windrow.model.units import format_bytes, format_count, parse_bytes, parse_moment
-from windrow.scan.aggregates import Asked
-from windrow.scan.answers import table_answer, table_labels
-from windrow.scan.context import ReadContext, ScanContext
-from windrow.scan.literals import fitted
-from windrow.scan.naming import Question
-from windrow.scan.plan import ScanPlan
-from windrow.scan.tables import plan_table
-from windrow.scan.where import parse_where
+from windrow.planning.answers import table_answer, table_labels
+from windrow.planning.scan_context import ScanContext
+from windrow.planning.scan_plan import ScanPlan
+from windrow.planning.table_plans import plan_table
+from windrow.questions.aggregates import Asked
+from windrow.questions.literals import fitted
+from windrow.questions.naming import Question
+from windrow.questions.where import parse_where
+from windrow.reading.read_context import ReadContext
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

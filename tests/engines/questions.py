@@ -10,7 +10,7 @@ from pathlib import Path
 
 FORMS = [
     form
-    for form in (Path(__file__).parents[1] / "scan" / "data" / "query_forms.sql").read_text().split(";\n")
+    for form in (Path(__file__).parents[1] / "questions" / "data" / "query_forms.sql").read_text().split(";\n")
     # Which rows lie side by side depends on the files.
     if form.strip() and "positional" not in form
 ]

@@ -13,7 +13,7 @@ import time
 import pyarrow.compute as pc
 import pytest
 
-from windrow.engines.questdb import scan_snapshot
+from windrow.engines.duckdb.questdb import scan_snapshot
 from windrow.questdb import open_table
 
 pytestmark = pytest.mark.interop

@@ -11,7 +11,7 @@ import pytest
 import windrow
 from windrow.errors import Damaged, Incompatible, InvalidInput, NotFound
 from windrow.questdb import open_database, open_table
-from windrow.scan.spelling import sql_name
+from windrow.questions.spelling import sql_name
 
 from .read_tables import CASES, GOLDEN, WITH_ROWS, as_json, copy_case, golden_rows
 

@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from windrow.model.predicate import Comparison, In, IsNotNull, IsNull, Op, Predicate
-from windrow.scan.literals import fitted_to_sidecar
-from windrow.scan.where import parse_where
+from windrow.planning.sidecar_literals import fitted_to_sidecar
+from windrow.questions.where import parse_where
 from windrow.sidecar.build import build_sidecar
 from windrow.sidecar.pruning import SidecarPruner, prune
 from windrow.sidecar.reader import Sidecar

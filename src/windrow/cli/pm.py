@@ -98,8 +98,8 @@ def check(invocation: Invocation, sidecar: str, parquet: str | None) -> None:
 @pass_invocation
 def prune(invocation: Invocation, sidecar: str, where: str, parquet: str | None) -> None:
     """Say which row groups can hold a row that matches."""
-    from windrow.scan.literals import fitted_to_sidecar
-    from windrow.scan.where import parse_where
+    from windrow.planning.sidecar_literals import fitted_to_sidecar
+    from windrow.questions.where import parse_where
     from windrow.sidecar.pruning import SidecarPruner
 
     _check_is_file(Path(sidecar))

@@ -123,7 +123,7 @@ def _values(column: pa.Array) -> list[Any]:
 
 def is_explain(query: str) -> bool:
     """Whether a query begins with EXPLAIN, so that its answer is text for people."""
-    from windrow.engines.explaining import explain_request
+    from windrow.engines.duckdb.explaining import explain_request
 
     return explain_request(query) is not None
 

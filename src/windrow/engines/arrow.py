@@ -13,14 +13,14 @@ import numpy as np
 import pyarrow as pa
 
 from windrow import forking
-from windrow.engines.filesystem import PROTOCOL, VirtualFileSystem, new_database
-from windrow.engines.interrupting import Worker, heeding_ctrl_c
+from windrow.engines.duckdb.filesystem import PROTOCOL, VirtualFileSystem, new_database
+from windrow.engines.duckdb.interrupting import Worker, heeding_ctrl_c
 from windrow.engines.selection import Selection
 from windrow.errors import Closed, InvalidInput, NotFound, StorageError, WindrowError
 from windrow.model.limits import NO_LIMITS, Limits
-from windrow.scan.context import ReadContext
-from windrow.scan.plan import ScanPlan
-from windrow.scan.reading import VirtualReader
+from windrow.planning.scan_plan import ScanPlan
+from windrow.reading.read_context import ReadContext
+from windrow.reading.virtual_reader import VirtualReader
 
 __all__ = ["RowStream", "count_rows", "scanning_cursor", "scanning_files", "use_threads"]
 

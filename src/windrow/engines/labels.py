@@ -8,16 +8,16 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.engines.relations import Relation
+from windrow.engines.duckdb.relations import Relation
 from windrow.engines.scan import Scan
 from windrow.errors import InvalidInput, NotFound
 from windrow.model.points import METRIC_NAME, is_text, tag_columns
 from windrow.model.rows import Rows
 from windrow.model.settings import TableSettings
 from windrow.model.timeseries import TIMESERIES_ID
-from windrow.scan.literals import fitted_exactly
-from windrow.scan.spelling import sql_name, sql_text
-from windrow.scan.where import parse_where
+from windrow.questions.literals import fitted_exactly
+from windrow.questions.spelling import sql_name, sql_text
+from windrow.questions.where import parse_where
 
 __all__ = ["LabelRow", "Labels"]
 

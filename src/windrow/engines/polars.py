@@ -8,10 +8,10 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from windrow.engines.arrow import RowStream
-from windrow.engines.polars_conditions import said_by_polars
 from windrow.engines.selection import Selection
-from windrow.scan.context import ReadContext
-from windrow.scan.literals import fitted
+from windrow.questions.literals import fitted
+from windrow.questions.polars_conditions import said_by_polars
+from windrow.reading.read_context import ReadContext
 
 __all__ = ["lazy_frame"]
 

@@ -15,15 +15,15 @@ import duckdb
 import pyarrow as pa
 
 from windrow.engines.arrow import RowStream, count_rows, scanning_cursor
+from windrow.engines.duckdb.filesystem import LentFiles, new_database
+from windrow.engines.duckdb.interrupting import heeding_ctrl_c
+from windrow.engines.duckdb.relations import Relation
 from windrow.engines.extras import require_polars
-from windrow.engines.filesystem import LentFiles, new_database
-from windrow.engines.interrupting import heeding_ctrl_c
-from windrow.engines.relations import Relation
 from windrow.engines.selection import Selection, condition_text
 from windrow.errors import InvalidInput
 from windrow.model.predicate import Predicate
-from windrow.scan.context import ReadContext
-from windrow.scan.plan import ScanPlan
+from windrow.planning.scan_plan import ScanPlan
+from windrow.reading.read_context import ReadContext
 
 if TYPE_CHECKING:
     import polars as pl
@@ -136,7 +136,7 @@ class Scan:
 
         The version is held for as long as the DataFrame is there.
         """
-        from windrow.engines.spark import data_frame
+        from windrow.engines.spark.data_frame import data_frame
 
         self.selection.refuse_wide("Spark")
         return data_frame(self.selection, spark, self.context.path, self.store_options)

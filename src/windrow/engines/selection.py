@@ -12,18 +12,18 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
-from windrow.engines.nanoseconds import fine_condition
-from windrow.engines.relations import Relation, rows_sql
-from windrow.engines.sandbox import check_functions
-from windrow.engines.syntax import names_in, parsed_condition
+from windrow.engines.duckdb.nanoseconds import fine_condition
+from windrow.engines.duckdb.relations import Relation, rows_sql
+from windrow.engines.duckdb.sandbox import check_functions
+from windrow.engines.duckdb.syntax import names_in, parsed_condition
 from windrow.errors import InvalidInput
 from windrow.model.predicate import Predicate
-from windrow.scan.conditions import all_of
-from windrow.scan.naming import Naming, Question
-from windrow.scan.plan import ScanPlan
-from windrow.scan.references import needed_rows
-from windrow.scan.spelling import spelled, sql_name
-from windrow.scan.where import parse_condition
+from windrow.planning.scan_plan import ScanPlan
+from windrow.questions.conditions import all_of
+from windrow.questions.naming import Naming, Question
+from windrow.questions.references import needed_rows
+from windrow.questions.spelling import spelled, sql_name
+from windrow.questions.where import parse_condition
 
 __all__ = ["Selection", "condition_text"]
 

@@ -55,7 +55,7 @@ class DatabaseTable:
 
     def scan(self, where: str | Predicate | None = None, columns: Iterable[str] | None = None) -> Scan:
         """Return some columns of the rows that meet a condition, for any engine; all from one snapshot, taken now."""
-        from windrow.engines.questdb import scan_snapshot
+        from windrow.engines.duckdb.questdb import scan_snapshot
 
         return scan_snapshot(self.snapshot, where, columns, limits=self.limits)
 

@@ -1,0 +1,1 @@
+"""SQL and conditions on DuckDB, over virtual files or decoded rows."""

@@ -1,0 +1,132 @@
+"""Queries that are explained instead of answered, or planned and no more."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from windrow.engines.duckdb.taking import Run, Statement
+from windrow.engines.duckdb.views import Bound, Rows
+from windrow.engines.explanation import Explanation, FunnelStep, Reads, TableFunnel
+from windrow.planning.scan_plan import NOTHING, ScanPlan
+from windrow.questions.spelling import spelled
+from windrow.reading.virtual_reader import VirtualReader
+
+__all__ = ["ExplainRequest", "Explaining", "Planning", "as_table", "explain_request"]
+
+_EXPLAIN = re.compile(
+    r"(?:\s|--[^\n]*\n|/\*.*?\*/)*explain\s+(analyze\s+)?(?=[\s(]*(?:select|with|from|values|pivot|unpivot)\b)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+class ExplainRequest(NamedTuple):
+    """A query that is to be explained."""
+
+    query: str
+    analyze: bool
+
+
+def explain_request(query: str) -> ExplainRequest | None:
+    """Return the query behind EXPLAIN or EXPLAIN ANALYZE; None for other statements."""
+    found = _EXPLAIN.match(query)
+    return None if found is None else ExplainRequest(query[found.end() :], found[1] is not None)
+
+
+def as_table(explanation: Explanation) -> pa.Table:
+    """An explanation as rows, with the columns of DuckDB's own EXPLAIN."""
+    keys, values = ["windrow", "physical_plan"], [explanation.funnel, explanation.plan]
+    return pa.table({"explain_key": keys, "explain_value": values})
+
+
+class Planning:
+    """The plans of a query."""
+
+    begun = False
+    explains = False
+    runs = False
+
+    def __call__(self, statement: Statement, run: Run) -> dict[str, ScanPlan]:  # noqa: ARG002
+        """Return the plans; nothing is run."""
+        return {bound.name: bound.plan for bound in statement.bound}
+
+
+class Explaining:
+    """What a query reads and why, with DuckDB's own plan; with `analyze` it is run."""
+
+    begun = False
+    explains = True
+
+    def __init__(self, *, analyze: bool) -> None:
+        self.runs = self._analyze = analyze
+
+    def __call__(self, statement: Statement, run: Run) -> Explanation:
+        """Return the explanation."""
+        is_known = statement.known is not None
+        was_run = self._analyze and not is_known
+        began = time.perf_counter()
+        rows, plan = _run(statement, run) if was_run else (None, _planned(statement, run))
+        if self._analyze and statement.known is not None:
+            rows = len(statement.known)
+        seconds = time.perf_counter() - began if self._analyze else None
+        tables = tuple(_funnel(bound, was_run=was_run, is_known=is_known) for bound in statement.bound)
+        return Explanation(
+            query=statement.query,
+            tables=tables,
+            planning_ms=statement.planning * 1000,
+            plan=plan,
+            rows=rows,
+            running_ms=None if seconds is None else seconds * 1000,
+        )
+
+
+def _run(statement: Statement, run: Run) -> tuple[int, str]:
+    """Run the query; how many rows its answer has, and what DuckDB says of how it went."""
+    connection = statement.connection
+    if not statement.is_profiled:
+        connection.execute("PRAGMA enable_profiling = 'no_output'")
+    try:
+        rows = len(statement.table(run))
+        # The hints of DuckDB's package do not know the name of the format that EXPLAIN ANALYZE has.
+        return rows, str(connection.get_profiling_information(format="text"))  # type: ignore[arg-type]
+    finally:
+        if not statement.is_profiled:
+            connection.execute("PRAGMA disable_profiling")
+
+
+def _planned(statement: Statement, run: Run) -> str:
+    """How DuckDB would go about the query."""
+    asked = statement.connection.sql(f"EXPLAIN {statement.query}", params=statement.parameters)
+    return "\n".join(str(row[-1]) for row in run(asked.fetchall))
+
+
+def _funnel(bound: Bound, *, was_run: bool, is_known: bool) -> TableFunnel:
+    plan = NOTHING if is_known else bound.plan
+    return TableFunnel(
+        name=bound.name,
+        columns=tuple(bound.relation.columns.names),
+        why="nothing is read: metadata has the answer" if is_known else _why(bound),
+        steps=tuple(FunnelStep(step.step, step.units, step.asked, step.kept) for step in plan.steps),
+        files=sum(len({segment.file for segment in each.segments}) for each in plan.virtual),
+        rows=plan.rows,
+        bytes=plan.bytes,
+        from_metadata=plan.rows == 0,
+        read=_reads(bound) if was_run else None,
+    )
+
+
+def _why(bound: Bound) -> str:
+    if bound.needed is None:
+        return "read whole: no condition of the query can be asked of metadata"
+    return f"what is left may hold rows that meet {spelled(bound.needed)}"
+
+
+def _reads(bound: Bound) -> Reads | None:
+    """What was read; None where DuckDB read the files by itself."""
+    counts = [reader.counts for reader in bound.readers if isinstance(reader, VirtualReader | Rows)]
+    if len(counts) < len(bound.readers):
+        return None
+    return Reads(*(sum(each[place] for each in counts) for place in range(4)))

@@ -1,0 +1,161 @@
+"""Virtual files under paths: a filesystem that DuckDB opens them from, while a query runs."""
+
+from __future__ import annotations
+
+import io
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import duckdb
+from fsspec.spec import AbstractFileSystem
+
+from windrow import forking
+from windrow.engines.duckdb.threads import keep_thread
+from windrow.errors import AlreadyExists
+from windrow.model.limits import NO_LIMITS, Limits
+from windrow.planning.virtual_file import VirtualFile
+from windrow.reading.local_files import READ_OVER
+from windrow.reading.pins import Hold
+from windrow.reading.read_context import ReadContext
+from windrow.reading.virtual_reader import VirtualReader
+from windrow.storage.handles import Handle
+
+__all__ = ["PROTOCOL", "LentFiles", "VirtualFileSystem", "new_database"]
+
+PROTOCOL = "windrow"
+"""Paths of virtual files begin so."""
+_MADE = datetime(2000, 1, 1, tzinfo=UTC)
+_numbers = itertools.count(1)
+
+
+def new_database(limits: Limits = NO_LIMITS) -> duckdb.DuckDBPyConnection:
+    """An empty database in memory that tells times in UTC, and is set to what suits virtual files."""
+    with forking.working():
+        connection = duckdb.connect(":memory:")
+    for name, value in (("threads", limits.threads), ("memory_limit", limits.memory_text)):
+        if value is not None:
+            connection.execute(f"SET GLOBAL {name} = ?", [value])
+    connection.execute("SET GLOBAL TimeZone = 'UTC'")
+    # What is worth keeping of our files is in our own cache.
+    connection.execute("SET enable_external_file_cache = false")
+    # Bytes are fetched ahead by us; what is read long before it is decoded, or by another thread, is far from the core.
+    connection.execute("SET async_threads = 0")
+    connection.execute("SET read_ahead_depth = 0")
+    connection.execute(f"SET parquet_prefetch_column_gap = {READ_OVER}")
+    return connection
+
+
+class _EngineHandle(Handle):
+    """A file that threads of an engine read."""
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move the position of this thread."""
+        keep_thread()
+        return super().seek(offset, whence)
+
+
+class VirtualFileSystem(AbstractFileSystem):  # type: ignore[misc]
+    """The virtual files of the queries that are running. Each name has one reader, which its owner closes."""
+
+    protocol = PROTOCOL
+    cachable = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._readers: dict[str, VirtualReader] = {}
+
+    @contextmanager
+    def serving(self, reader: VirtualReader, name: str | None = None) -> Iterator[str]:
+        """Serve a file while the block lasts; gives its path, which is a new one where no name is given."""
+        name = name or f"scan-{next(_numbers)}.parquet"
+        # One step, so that of two who want a name at the same time one is refused.
+        if self._readers.setdefault(name, reader) is not reader:
+            raise AlreadyExists(f"virtual file {name!r}: another query is reading under this name; choose another name")
+        try:
+            yield f"{PROTOCOL}://{name}"
+        finally:
+            del self._readers[name]
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths that are served now."""
+        return [f"{PROTOCOL}://{name}" for name in self._readers]
+
+    def open(self, path: str, mode: str = "rb", **_: Any) -> Handle:  # noqa: ARG002
+        """Open a file for reading."""
+        return _EngineHandle(self._reader(path))
+
+    def info(self, path: str, **_: Any) -> dict[str, Any]:
+        """What a file is."""
+        return {"name": path, "size": self._reader(path).size, "type": "file"}
+
+    def exists(self, path: str, **_: Any) -> bool:
+        """Whether a file is being served."""
+        return self._strip_protocol(path) in self._readers
+
+    def glob(self, path: str, **_: Any) -> list[str]:
+        """The file itself: names are no patterns."""
+        return [self._strip_protocol(path)] if self.exists(path) else []
+
+    def modified(self, path: str) -> datetime:  # noqa: ARG002
+        """Always the same: another content has another name."""
+        return _MADE
+
+    def _reader(self, path: str) -> VirtualReader:
+        try:
+            return self._readers[self._strip_protocol(path)]
+        except KeyError:
+            raise FileNotFoundError(path) from None
+
+
+class LentFiles(AbstractFileSystem):  # type: ignore[misc]
+    """Virtual files for a connection that is not ours: they are there for as long as it is, and open only while read.
+
+    Each has a protocol of its own, since a connection that shares its database with others may know one already.
+    """
+
+    cachable = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.protocol = f"{PROTOCOL}-{next(_numbers)}"
+        self._kept: dict[str, tuple[VirtualFile, ReadContext, Hold | None]] = {}
+
+    def keep(self, virtual: VirtualFile, context: ReadContext, hold: Hold | None) -> str:
+        """Serve a file from now on, and what is held for it; gives its path.
+
+        The same bytes of the same version are one file, however often they are wanted for one lake object.
+        """
+        owner = "0" if hold is None else f"{hold.owner}-{hold.table_id}-{hold.version}"
+        path = f"{self.protocol}://{owner}-{virtual.name}"
+        self._kept.setdefault(path, (virtual, context, hold))
+        return path
+
+    def open(self, path: str, mode: str = "rb", **_: Any) -> Handle:  # noqa: ARG002
+        """Open a file for reading."""
+        virtual, context, _hold = self._found(path)
+        return _EngineHandle(VirtualReader(virtual, context))
+
+    def info(self, path: str, **_: Any) -> dict[str, Any]:
+        """What a file is."""
+        return {"name": path, "size": self._found(path)[0].size, "type": "file"}
+
+    def exists(self, path: str, **_: Any) -> bool:
+        """Whether there is such a file."""
+        return path in self._kept
+
+    def glob(self, path: str, **_: Any) -> list[str]:
+        """The file itself: names are no patterns."""
+        return [path] if self.exists(path) else []
+
+    def modified(self, path: str) -> datetime:  # noqa: ARG002
+        """Always the same: another content has another name."""
+        return _MADE
+
+    def _found(self, path: str) -> tuple[VirtualFile, ReadContext, Hold | None]:
+        if path not in self._kept:
+            raise FileNotFoundError(path)
+        return self._kept[path]

@@ -1,0 +1,1 @@
+"""Scans as DataFrames of Spark."""

@@ -1,0 +1,243 @@
+"""Answers without data: counts and extremes of a table's rows, from the metastore and from sidecars.
+
+An answer is given where it is certain to be the one that the rows would give, and otherwise none. For that, each row
+group must match as a whole or not at all; bounds must be values that occur, not shortened ones; and what bounds do not
+tell (NaN, which of the two zeros) must not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from windrow.metastore import Metastore, TableRecord
+from windrow.model.predicate import Predicate, columns_of
+from windrow.model.split import SplitMetadata
+from windrow.planning.listed_files import KeptSplits, KeptVersions
+from windrow.planning.scan_context import ScanContext
+from windrow.planning.table_plans import time_range
+from windrow.planning.units import Unit
+from windrow.planning.virtual_schema import arrow_schema
+from windrow.questions.aggregates import Aggregate, Asked, Kind
+from windrow.sidecar.columns import Bound
+from windrow.sidecar.flat_columns import is_flat
+from windrow.sidecar.pruning import SidecarPruner, nan_free
+
+__all__ = ["table_answer", "table_labels"]
+
+_FULL_LENGTH = ("parquet-cpp-arrow", "windrow")
+"""Those who write bounds of text and of long numbers in full, or none."""
+
+
+class _Chosen(NamedTuple):
+    """The row groups of a unit whose rows all match."""
+
+    unit: Unit
+    places: NDArray[np.int64]
+
+    @property
+    def rows(self) -> int:
+        return int(self.unit.sidecar.row_counts[self.places].sum())
+
+
+class _Unknown(Exception):
+    """Metadata does not say it."""
+
+
+def table_answer(
+    context: ScanContext,
+    metastore: Metastore,
+    table: TableRecord,
+    version: int,
+    kept: KeptVersions | None,
+    asked: Asked,
+    types: pa.Schema,
+    see: Callable[[Sequence[SplitMetadata]], None] = lambda _: None,
+) -> list[pa.Scalar] | None:
+    """Return the value of each aggregate over the rows that fulfil the predicate; None where the rows must be read.
+
+    `types` are those of the table's columns. `see` is shown the splits that matter, and may refuse some. Of columns
+    that had another type in earlier schema epochs only rows can tell.
+    """
+    predicate, aggregates = asked.predicate, asked.aggregates
+    if not context.prune:
+        return None
+    named = {each.column for each in aggregates} | (frozenset() if predicate is None else columns_of(predicate))
+    if any(not named.isdisjoint(changed) for changed in context.old.values()):
+        return None
+    within = time_range(predicate, table.settings.timestamp, table.settings.timestamp_unit)
+    found = (kept or KeptVersions(0)).splits(context, metastore, table, version, within)
+    with ExitStack() as locks:
+        places = []
+        for each in found:
+            locks.enter_context(each.lock)
+            near = each.within(within)
+            places.append(near if predicate is None else each.zones.prune(predicate, near))
+        splits = [each.splits[place] for each, near in zip(found, places, strict=True) for place in near.tolist()]
+        see(splits)
+        if predicate is None and all(each.kind is Kind.ROWS for each in aggregates):
+            return [pa.scalar(sum(split.row_count for split in splits), pa.int64())] * len(aggregates)
+        try:
+            chosen = [
+                unit
+                for each, near in zip(found, places, strict=True)
+                for unit in _chosen(context, each, near, predicate)
+            ]
+            return [_value(each, chosen, types) for each in aggregates]
+        except _Unknown:
+            return None
+
+
+def table_labels(
+    context: ScanContext,
+    metastore: Metastore,
+    table: TableRecord,
+    version: int,
+    kept: KeptVersions | None,
+    column: str,
+    predicate: Predicate | None,
+    see: Callable[[Sequence[SplitMetadata]], None] = lambda _: None,
+) -> list[str]:
+    """Return values of a column of text that surely occur in rows that fulfil a predicate; there may be others.
+
+    `see` is shown the splits that matter, and may refuse some. Splits of earlier schema epochs tell nothing of columns
+    that had another type then.
+    """
+    if not context.prune:
+        return []
+    within = time_range(predicate, table.settings.timestamp, table.settings.timestamp_unit)
+    found = (kept or KeptVersions(0)).splits(context, metastore, table, version, within)
+    named = {column} | (frozenset() if predicate is None else columns_of(predicate))
+    labels: set[str] = set()
+    for each in found:
+        with each.lock:
+            places = each.within(within)
+            see([each.splits[place] for place in places.tolist()])
+            if named.isdisjoint(context.old.get(each.epoch, ())):
+                labels |= _labels(context, each, places, column, predicate)
+    return sorted(labels)
+
+
+def _labels(
+    context: ScanContext, found: KeptSplits, places: NDArray[np.int64], column: str, predicate: Predicate | None
+) -> set[str]:
+    labels: set[str] = set()
+    for chosen in _chosen(context, found, places, predicate, partly=True):
+        for kind in (Kind.MINIMUM, Kind.MAXIMUM):
+            with suppress(_Unknown):
+                labels.update(_bounds(chosen, Aggregate(kind, column), pa.large_string()).to_pylist())
+    return labels
+
+
+def _chosen(
+    context: ScanContext,
+    found: KeptSplits,
+    places: NDArray[np.int64],
+    predicate: Predicate | None,
+    *,
+    partly: bool = False,
+) -> Iterator[_Chosen]:
+    """Yield the row groups that match; one that may match in part ends it, unless some of the answer is enough."""
+    pruner = None if predicate is None else SidecarPruner(predicate)
+    for unit in found.units(context, places):
+        asked = unit.filled & np.isin(unit.files, places)
+        if pruner is not None and asked.any():
+            may_match, all_match = pruner.judge(unit.sidecar)
+            if not partly and (asked & may_match & ~all_match).any():
+                raise _Unknown
+            asked = asked & may_match & all_match
+        yield _Chosen(unit, np.flatnonzero(asked))
+
+
+def _value(asked: Aggregate, chosen: Sequence[_Chosen], schema: pa.Schema) -> pa.Scalar:
+    if asked.kind is Kind.ROWS:
+        return pa.scalar(sum(each.rows for each in chosen), pa.int64())
+    if asked.kind is Kind.COUNT:
+        return pa.scalar(sum(each.rows - _nulls(each, asked.column) for each in chosen), pa.int64())
+    kind = schema.field(asked.column).type
+    bounds = [_bounds(each, asked, kind) for each in chosen]
+    values = pa.chunked_array([pa.array([], kind), *bounds], kind)
+    extreme = pc.min_max(values)["min" if asked.kind is Kind.MINIMUM else "max"]
+    if pa.types.is_floating(kind) and extreme.as_py() == 0:
+        raise _Unknown  # there are two zeros, and bounds do not tell which is there
+    return extreme
+
+
+def _position(chosen: _Chosen, column: str) -> int | None:
+    """Where the column is in the files; None where they lack it, so that it is null."""
+    sidecar = chosen.unit.sidecar
+    positions = sidecar.column_positions(column)
+    if not positions:
+        return None
+    if len(positions) > 1 or not is_flat(sidecar, positions[0]):
+        raise _Unknown
+    return positions[0]
+
+
+def _nulls(chosen: _Chosen, column: str) -> int:
+    position = _position(chosen, column)
+    if position is None:
+        return chosen.rows
+    count, known = chosen.unit.sidecar.column(position, chosen.places).null_count
+    if not known.all():
+        raise _Unknown
+    return int(count.sum())
+
+
+def _bounds(chosen: _Chosen, asked: Aggregate, kind: pa.DataType) -> pa.Array:
+    """The extremes of a column in each row group that has values, with the type that it has in the table."""
+    position = _position(chosen, asked.column)
+    if position is None or not len(chosen.places):
+        return pa.array([], kind)
+    sidecar = chosen.unit.sidecar
+    chunks = sidecar.column(position, chosen.places)
+    filled = ~chunks.all_null
+    bound = chunks.minimum if asked.kind is Kind.MINIMUM else chunks.maximum
+    if not (bound.present & bound.exact)[filled].all():
+        raise _Unknown
+    own = arrow_schema(chosen.unit.singles[0]).field(asked.column).type
+    own = own.value_type if pa.types.is_dictionary(own) else own
+    if pa.types.is_floating(own):
+        # NaN is greater than all numbers, and in no bound.
+        if asked.kind is Kind.MAXIMUM and not np.all(nan_free(sidecar, position, chosen.places)[filled]):
+            raise _Unknown
+    elif bound.values.dtype.kind == "O" and not all(
+        _writes_in_full(each.extensions.created_by) for each in chosen.unit.singles
+    ):
+        raise _Unknown
+    try:
+        return _typed(bound, filled, own).cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
+        raise _Unknown from None
+
+
+def _writes_in_full(writer: str | None) -> bool:
+    return writer is not None and writer.startswith(_FULL_LENGTH)
+
+
+def _typed(bound: Bound, filled: NDArray[np.bool_], kind: pa.DataType) -> pa.Array:
+    """Stored bounds as values of the type that a file says they have."""
+    values: NDArray[Any] = bound.values[filled]
+    if pa.types.is_decimal(kind):
+        whole = [int.from_bytes(each, "big", signed=True) if isinstance(each, bytes) else int(each) for each in values]
+        return pa.array([Decimal(number).scaleb(-kind.scale) for number in whole], kind)
+    if values.dtype.kind == "O":
+        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
+            raise _Unknown
+        return pa.array([each.decode() for each in values], kind)
+    if pa.types.is_boolean(kind):
+        return pa.array(values.astype(bool))
+    if pa.types.is_unsigned_integer(kind):
+        return pa.array(values.view(f"<u{values.itemsize}")).cast(kind)
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return pa.array(values).cast(kind)
+    if pa.types.is_timestamp(kind) or pa.types.is_date32(kind):
+        return pa.array(values).view(kind)
+    raise _Unknown

@@ -1,0 +1,188 @@
+"""What plans are made from, kept: files and their sidecars, and the splits of a version in a range of time, as arrays.
+
+A version never changes, so what was listed of it once need not be listed again. Nothing of a question is kept, nor
+its answer. Ranges of time are widened to whole windows, so that questions about the same windows share a list.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windrow import forking
+from windrow.metastore import Metastore, SplitQuery, TableRecord
+from windrow.model.split import SplitMetadata
+from windrow.parquet.placement import VirtualSchema
+from windrow.planning.data_files import DataFile, open_sidecars, split_file, weight_of
+from windrow.planning.scan_context import ScanContext
+from windrow.planning.units import Unit, bundled
+from windrow.planning.virtual_file import KeptSpace
+from windrow.planning.virtual_schema import column_names, merged_schema, positions_in, schema_of
+from windrow.planning.zone_arrays import Zones
+from windrow.sidecar import Sidecar
+from windrow.storage import Store
+
+__all__ = ["KeptFiles", "KeptSplits", "KeptVersions"]
+
+_BYTES_PER_FILE = 3_000
+_MOST_SPACES = 8
+_SECOND = 1_000_000
+_FIRST, _LAST = -(2**63), 2**63 - 1
+
+_Key = tuple[str, int, tuple[int, int] | None]
+
+
+class KeptFiles:
+    """Some files; hold `lock` while you plan with them."""
+
+    def __init__(self, files: Sequence[DataFile]) -> None:
+        self.lock = threading.RLock()
+        self.files = files
+        self._clear()
+        forking.register(self)
+
+    def _clear(self) -> None:
+        self.weight = _BYTES_PER_FILE * len(self.files)
+        self._sidecars: dict[int, Sidecar] = {}
+        self._is_open = np.zeros(len(self.files), bool)
+        self.row_groups = np.zeros(len(self.files), np.int64)
+        """How many row groups each file has, as far as its sidecar was opened."""
+        self._units: list[Unit] = []
+        self._spaces: OrderedDict[tuple[object, tuple[str, ...] | None], KeptSpace | None] = OrderedDict()
+
+    def after_fork(self) -> None:
+        """Keep what is here, in a forked child, unless it was being changed."""
+        is_whole, self.lock = forking.was_free(self.lock), threading.RLock()
+        if not is_whole:
+            self._clear()
+
+    @property
+    def places(self) -> NDArray[np.int64]:
+        """The places of all files."""
+        return np.arange(len(self.files))
+
+    def are_open(self, places: NDArray[np.int64]) -> bool:
+        """Whether the sidecars of the files at the places were opened."""
+        return bool(self._is_open[places].all())
+
+    def units(self, context: ScanContext, places: NDArray[np.int64]) -> list[Unit]:
+        """Units of all files that were ever needed, those at the places among them."""
+        missing = places[~self._is_open[places]].tolist()
+        if missing:
+            found = open_sidecars(context, [self.files[place] for place in missing])
+            self._sidecars.update(zip(missing, found, strict=True))
+            # The bytes of a bundled sidecar are there twice.
+            self.weight += sum(weight_of(sidecar) + sidecar.content.size for sidecar in found)
+            self._is_open[missing] = True
+            self.row_groups[missing] = [sidecar.row_group_count for sidecar in found]
+            numbers = sorted(self._sidecars)
+            self._units = bundled([self._sidecars[number] for number in numbers], numbers)
+        return self._units
+
+    def space(self, unit: Unit, columns: tuple[str, ...] | None) -> KeptSpace | None:
+        """The address space for some columns of the files of a unit; None where they cannot be read so."""
+        key = unit.kind, columns
+        if key not in self._spaces:
+            schema = _schema(unit.sidecar, columns)
+            self._spaces[key] = None if schema is None else KeptSpace(self.files, schema)
+            while len(self._spaces) > _MOST_SPACES:
+                self._spaces.popitem(last=False)
+        self._spaces.move_to_end(key)
+        return self._spaces[key]
+
+
+class KeptSplits(KeptFiles):
+    """Splits of one version and of one schema epoch."""
+
+    def __init__(self, context: ScanContext, splits: Sequence[SplitMetadata], epoch: int = 0) -> None:
+        stores: dict[str, Store] = {}
+        super().__init__([split_file(context, split, stores) for split in splits])
+        self.splits = splits
+        self.epoch = epoch
+        self.zones = Zones(splits)
+        # A registered file may not know its times; it may hold any.
+        self._first = np.array([_FIRST if each.time_min is None else each.time_min for each in splits], np.int64)
+        self._last = np.array([_LAST if each.time_max is None else each.time_max for each in splits], np.int64)
+
+    def within(self, time_range: tuple[int, int] | None) -> NDArray[np.int64]:
+        """The places of the splits that reach into a range of time."""
+        if time_range is None:
+            return self.places
+        low, high = time_range
+        return np.flatnonzero((self._last >= low) & (self._first < high))
+
+
+def _schema(sidecar: Sidecar, columns: tuple[str, ...] | None) -> VirtualSchema | None:
+    footer = schema_of(sidecar)
+    known = column_names(footer)
+    own = set(known)
+    wanted = known if columns is None else [name for name in columns if name in own]
+    # A file without any column would have no rows.
+    schema = merged_schema([footer], wanted or known[:1])
+    return None if positions_in(footer, schema) is None else schema
+
+
+class KeptVersions:
+    """Lists of splits, those that were used last, as many as weigh no more than the budget together."""
+
+    def __init__(self, budget: int) -> None:
+        self._budget = budget
+        self._lists: OrderedDict[_Key, tuple[KeptSplits, ...]] = OrderedDict()
+        self._lock = threading.Lock()
+        forking.register(self)
+
+    def after_fork(self) -> None:
+        """Keep what is here, in a forked child, unless it was being changed."""
+        is_whole, self._lock = forking.was_free(self._lock), threading.Lock()
+        if not is_whole:
+            self._lists = OrderedDict()
+
+    def splits(
+        self,
+        context: ScanContext,
+        metastore: Metastore,
+        table: TableRecord,
+        version: int,
+        time_range: tuple[int, int] | None,
+    ) -> tuple[KeptSplits, ...]:
+        """The splits of a version that reach into a range of time, and perhaps others of the same windows.
+
+        Those of each schema epoch are apart, the newest first; there is one at least.
+        """
+        widened = None if time_range is None else _widened(time_range, table.settings.window * _SECOND)
+        key = table.table_id, version, widened
+        with self._lock:
+            found = self._lists.get(key)
+            if found is not None:
+                self._lists.move_to_end(key)
+                self._shrink()
+                return found
+        pages = metastore.splits(table.table_id, version, SplitQuery(time_range=widened))
+        made = _by_epoch(context, [split for page in pages for split in page])
+        with self._lock:
+            self._lists[key] = made
+            self._shrink()
+        return made
+
+    def _shrink(self) -> None:
+        while self._lists and sum(each.weight for some in self._lists.values() for each in some) > self._budget:
+            self._lists.popitem(last=False)
+
+
+def _by_epoch(context: ScanContext, splits: Sequence[SplitMetadata]) -> tuple[KeptSplits, ...]:
+    """Zones and bounds of one column are of one type only within an epoch."""
+    groups: dict[int, list[SplitMetadata]] = {}
+    for split in splits:
+        groups.setdefault(split.scope.doc_mapping_uid, []).append(split)
+    return tuple(KeptSplits(context, groups[epoch], epoch) for epoch in sorted(groups, reverse=True)) or (
+        KeptSplits(context, ()),
+    )
+
+
+def _widened(time_range: tuple[int, int], window: int) -> tuple[int, int]:
+    low, high = time_range
+    return low // window * window, -(-high // window) * window

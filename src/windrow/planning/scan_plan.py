@@ -1,0 +1,355 @@
+"""The plan of a scan: a funnel of steps from a version of a table to the bytes that answer a question.
+
+    version -> windows -> splits -> row groups -> granules -> ranges
+
+Each step takes what the one before left, keeps what may hold a row that matches, and counts. Nothing here reads data:
+listings come from the metastore, everything else from sidecars, and where they know no more, from page indexes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windrow.model.predicate import Predicate
+from windrow.model.rows import Rows
+from windrow.model.units import format_bytes, format_units
+from windrow.parquet.footer import ParquetFooter
+from windrow.parquet.placement import VirtualSchema
+from windrow.planning.data_files import DataFile, open_sidecars
+from windrow.planning.listed_files import KeptFiles
+from windrow.planning.page_indexes import page_indexes
+from windrow.planning.scan_context import ScanContext
+from windrow.planning.units import Unit, bundled
+from windrow.planning.virtual_file import Part, Piece, VirtualFile, lay_out
+from windrow.planning.virtual_schema import column_names, merged_schema, positions_in, schema_of
+from windrow.planning.zone_arrays import Zones
+from windrow.questions.naming import Question
+from windrow.sidecar import Sidecar
+from windrow.sidecar.granule_bounds import PageIndexes
+from windrow.sidecar.pruning import Granules, SidecarPruner, Step
+from windrow.storage import LocalStore
+
+__all__ = ["NOTHING", "ScanPlan", "plan_files", "plan_kept", "summed"]
+
+_FEW_GRANULES = 8
+_MOST_CUTS = 64
+"""Sets of columns of which it is known where they can be cut."""
+
+
+@dataclass(frozen=True, eq=False)
+class ScanPlan:
+    """Which parts of which files are read, as virtual files, and what each step of planning left.
+
+    There is one virtual file, unless files declare a column in ways that one schema cannot hold, or are of several
+    schema epochs.
+    """
+
+    virtual: Sequence[VirtualFile]
+    steps: Rows[Step]
+
+    def __repr__(self) -> str:
+        width = max((len(each.step) for each in self.steps), default=0)
+        steps = [f"  {each.step:<{width}}  {_counted(each)}" for each in self.steps]
+        return "\n".join([f"ScanPlan: at most {self.rows:,} rows, {format_bytes(self.bytes)} to read", *steps])
+
+    @cached_property
+    def rows(self) -> int:
+        """Rows that will be looked at."""
+        return sum(each.rows for each in self.virtual)
+
+    @cached_property
+    def bytes(self) -> int:
+        """Bytes of files that a reader of all columns of the plan needs."""
+        return sum(int(each.chunks[:, 1].sum()) for each in self.virtual)
+
+
+def _counted(step: Step) -> str:
+    return f"{format_units(step.kept, step.units)} of {format_units(step.asked, step.units)}"
+
+
+NOTHING = ScanPlan((), Rows(Step, ()))
+"""The plan of a question that needs no rows."""
+
+
+def plan_files(
+    context: ScanContext,
+    files: Sequence[DataFile],
+    *,
+    predicate: Predicate | None = None,
+    columns: Sequence[str] | None = None,
+    steps: Iterable[Step] = (),
+    share: tuple[int, int] = (0, 1),
+) -> ScanPlan:
+    """Plan a scan of some files; `columns` None is all of them, `steps` are those that led to the files.
+
+    `share` is a number and a count: of as many readers as that, each reads other pieces of what has to be read.
+    """
+    counted = list(steps)
+    units = bundled(open_sidecars(context, files))
+    pruner = None if predicate is None or not context.prune else SidecarPruner(predicate)
+    kept = [_row_groups(unit, pruner, files, counted) for unit in units]
+    parts = _shared(_parts(context, files, units, kept, pruner, columns, counted), *share)
+    virtual = [lay_out(files, *each) for each in _grouped(parts, columns)]
+    return _planned(virtual, sum(file.identity.size for file in files), counted)
+
+
+def plan_kept(
+    context: ScanContext,
+    kept: KeptFiles,
+    places: NDArray[np.int64],
+    question: Question,
+    *,
+    steps: Iterable[Step] = (),
+    zones: Zones | None = None,
+) -> ScanPlan:
+    """Plan a scan of some of the files that are kept, as `plan_files` would plan it; `zones` are what chose them."""
+    counted, columns = list(steps), question.columns
+    pruner = None if question.predicate is None else SidecarPruner(question.predicate)
+    among = np.zeros(len(kept.files), bool)
+    among[places] = True
+    units = [unit for unit in kept.units(context, places) if among[unit.files].any()]
+    is_told = zones is not None and pruner is not None and zones.tells(pruner.columns, places)
+    masks = [
+        _row_groups(
+            unit, pruner, kept.files, counted, among=unit.filled & among[unit.files], is_told=is_told and unit.is_lone
+        )
+        for unit in units
+    ]
+    parts = _parts(context, kept.files, units, masks, pruner, columns, counted)
+    virtual = _kept_virtual(kept, units, parts, columns)
+    if virtual is None:
+        virtual = [lay_out(kept.files, *each) for each in _grouped(parts, columns)]
+    return _planned(virtual, sum(kept.files[place].identity.size for place in places.tolist()), counted)
+
+
+def _kept_virtual(
+    kept: KeptFiles, units: Sequence[Unit], parts: Sequence[Part], columns: tuple[str, ...] | None
+) -> list[VirtualFile] | None:
+    """One virtual file of like files, by what is kept of them: a schema, and the address space of row groups."""
+    if len(parts) != 1:
+        return None
+    unit = next(unit for unit in units if unit.sidecar is parts[0].sidecar)
+    space = kept.space(unit, columns)
+    if space is None:
+        return None
+    # What is kept are whole row groups and single granules; other runs are many.
+    is_kept = all(piece.stop in (None, piece.first + 1) for piece in parts[0].pieces)
+    virtual = space.virtual(parts[0], kept.row_groups) if is_kept else None
+    return [virtual or lay_out(kept.files, space.schema, parts)]
+
+
+def _parts(
+    context: ScanContext,
+    files: Sequence[DataFile],
+    units: Sequence[Unit],
+    kept: Sequence[NDArray[np.bool_]],
+    pruner: SidecarPruner | None,
+    columns: Sequence[str] | None,
+    steps: list[Step],
+) -> list[Part]:
+    """What is read of each unit, in as many pieces as there are threads for."""
+    found = [
+        _part(unit, mask, pruner, page_indexes(context.cache, files, unit), columns, steps)
+        for unit, mask in zip(units, kept, strict=True)
+    ]
+    parts = [part for part in found if part.pieces]
+    if not parts:
+        return []
+    wanted = -(-context.threads // sum(len(part.pieces) for part in parts))
+    return [_spread(part, columns, wanted) for part in parts]
+
+
+def _planned(virtual: Sequence[VirtualFile], size: int, steps: list[Step]) -> ScanPlan:
+    needed = sum(int(each.chunks[:, 1].sum()) for each in virtual)
+    steps.append(Step("columns and pages", "bytes", size, needed))
+    return ScanPlan(virtual, Rows(Step, tuple(summed(steps))))
+
+
+def _row_groups(
+    unit: Unit,
+    pruner: SidecarPruner | None,
+    files: Sequence[DataFile],
+    steps: list[Step],
+    *,
+    among: NDArray[np.bool_] | None = None,
+    is_told: bool = False,
+) -> NDArray[np.bool_]:
+    """The row groups that statistics, null counts and bloom filters leave; empty ones are never read.
+
+    `among` are those that are asked about, if not all; `is_told` where statistics know no more than what chose them.
+    """
+    filled = unit.filled if among is None else among
+    kept = filled.copy() if pruner is None or is_told else pruner.prune(unit.sidecar, among=among) & filled
+    asked = len(kept) if among is None else int(among.sum())
+    steps.append(Step("statistics and nulls", "row groups", asked, int(kept.sum())))
+    if pruner is None or not kept.any():
+        return kept
+    asked = int(kept.sum())
+    for owner in np.unique(unit.owners[kept]).tolist() if _has_filters(unit, pruner, files) else ():
+        mine = slice(*np.searchsorted(unit.owners, [owner, owner + 1]).tolist())
+        file = files[int(unit.files[mine.start])]
+        kept[mine] &= pruner.prune(unit.singles[owner], file.read)
+    steps.append(Step("bloom filters", "row groups", asked, int(kept.sum())))
+    return kept
+
+
+def _has_filters(unit: Unit, pruner: SidecarPruner, files: Sequence[DataFile]) -> bool:
+    """Whether columns of which single values are asked for have bloom filters that are worth asking."""
+    if pruner.point_columns not in unit.known_filters:
+        unit.known_filters[pruner.point_columns] = _looks_for_filters(unit, pruner, files)
+    return unit.known_filters[pruner.point_columns]
+
+
+def _looks_for_filters(unit: Unit, pruner: SidecarPruner, files: Sequence[DataFile]) -> bool:
+    if not pruner.point_columns:
+        return False
+    if len(unit.singles[0].bloom_columns) and not unit.singles[0].header.bloom_external:
+        return True
+    # Filters that are in the Parquet file are worth their reads only where these are cheap.
+    if not isinstance(files[int(unit.files[0])].store, LocalStore):
+        return False
+    if len(unit.singles[0].bloom_columns):
+        return True
+    positions = [at for name in pruner.point_columns for at in unit.sidecar.column_positions(name)]
+    records = [unit.sidecar.extensions.pages(position) for position in positions]
+    return any(found is not None and bool((found[0]["bloom_offset"] > 0).any()) for found in records)
+
+
+def _part(
+    unit: Unit,
+    kept: NDArray[np.bool_],
+    pruner: SidecarPruner | None,
+    pages: PageIndexes,
+    columns: Sequence[str] | None,
+    steps: list[Step],
+) -> Part:
+    """What is left of each row group: all of it, or runs of granules."""
+    cut = np.zeros(len(kept), bool) if pruner is None else _cuttable(unit, kept & unit.cut, columns)
+    whole = np.flatnonzero(kept & ~cut)
+    found = zip(unit.files[whole].tolist(), whole.tolist(), unit.groups[whole].tolist(), strict=True)
+    pieces = [Piece(*place) for place in found]
+    if pruner is None or not cut.any():
+        return Part(unit.sidecar, pieces)
+    by_keys = _with_rows(pruner.prune_granules(unit.sidecar, cut))
+    by_pages = _with_rows(pruner.prune_pages(unit.sidecar, by_keys, pages))
+    counts = unit.sidecar.extensions.granule_counts
+    steps.append(Step("granule keys", "granules", int(counts[cut].sum()), _count(by_keys, counts)))
+    steps.append(Step("page index", "granules", _count(by_keys, counts), _count(by_pages, counts)))
+    for granules in by_pages:
+        at, mask = granules.row_group, granules.kept
+        piece = Piece(int(unit.files[at]), at, int(unit.groups[at]))
+        if mask is None or mask.all():
+            pieces.append(piece)
+        else:
+            pieces += [Piece(piece.file, at, piece.group, first, stop) for first, stop in _apart(granules.ranges)]
+    return Part(unit.sidecar, pieces)
+
+
+def _with_rows(found: Sequence[Granules]) -> list[Granules]:
+    """The row groups of which something is left."""
+    return [each for each in found if each.kept is None or each.kept.any()]
+
+
+def _count(found: Sequence[Granules], counts: NDArray[np.int64]) -> int:
+    """How many granules are left; all of a row group that stays whole."""
+    whole = int(counts[[place for place, kept in found if kept is None]].sum())
+    return whole + sum(int(kept.sum()) for _, kept in found if kept is not None)
+
+
+def _apart(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Few granules one by one, so that what is kept of one is of use whichever others a question needs."""
+    if sum(stop - first for first, stop in ranges) > _FEW_GRANULES:
+        return list(ranges)
+    return [(at, at + 1) for first, stop in ranges for at in range(first, stop)]
+
+
+def _cuttable(unit: Unit, cut: NDArray[np.bool_], columns: Sequence[str] | None) -> NDArray[np.bool_]:
+    """Of some row groups those that the columns can be cut in; what was found is known when it is asked again."""
+    key = None if columns is None else tuple(columns)
+    if key not in unit.known_cuts and len(unit.known_cuts) >= _MOST_CUTS:
+        unit.known_cuts.clear()
+    known = unit.known_cuts.setdefault(key, np.full(len(cut), -1, np.int8))
+    for at in np.flatnonzero(cut & (known < 0)).tolist():
+        known[at] = _can_be_cut(unit.sidecar, at, columns)
+    cuttable: NDArray[np.bool_] = cut & (known == 1)
+    return cuttable
+
+
+def _can_be_cut(sidecar: Sidecar, unit: int, columns: Sequence[str] | None) -> bool:
+    """Whether the columns have their pages in the granule index; those of nested ones may be cut elsewhere."""
+    granules = sidecar.extensions.granules(unit)
+    if granules is None or len(granules.rows) < 2:
+        return False
+    leaves = schema_of(sidecar).leaves
+    wanted = [leaf.index for leaf in leaves if columns is None or leaf.path[0] in columns]
+    # Of a file that has none of the columns another one is read, whichever it is, for its number of rows.
+    return bool(wanted) and bool((granules.page_sizes[wanted] > 0).all())
+
+
+def _spread(part: Part, columns: Sequence[str] | None, wanted: int) -> Part:
+    """Cut every piece into so many where that can be done: there are fewer of them than threads."""
+    if wanted < 2:
+        return part
+    return Part(part.sidecar, [cut for piece in part.pieces for cut in _cut(part.sidecar, piece, columns, wanted)])
+
+
+def _cut(sidecar: Sidecar, piece: Piece, columns: Sequence[str] | None, wanted: int) -> list[Piece]:
+    if not _can_be_cut(sidecar, piece.unit, columns):
+        return [piece]
+    granules = sidecar.extensions.granules(piece.unit)
+    assert granules is not None  # noqa: S101 (else it could not be cut)
+    stop = len(granules.rows) if piece.stop is None else piece.stop
+    edges = np.unique(np.linspace(piece.first, stop, wanted + 1).astype(int)).tolist()
+    if len(edges) < 3:
+        return [piece]
+    return [Piece(piece.file, piece.unit, piece.group, first, last) for first, last in pairwise(edges)]
+
+
+def _shared(parts: Sequence[Part], number: int, count: int) -> list[Part]:
+    """What one of several readers gets of each part: pieces that follow each other."""
+    if count == 1:
+        return list(parts)
+    cuts = [(len(part.pieces) * number // count, len(part.pieces) * (number + 1) // count) for part in parts]
+    shares = [Part(part.sidecar, part.pieces[first:stop]) for part, (first, stop) in zip(parts, cuts, strict=True)]
+    return [part for part in shares if part.pieces]
+
+
+def _grouped(parts: Sequence[Part], columns: Sequence[str] | None) -> list[tuple[VirtualSchema, list[Part]]]:
+    """Parts that one schema can hold, together; most often that is all of them."""
+    grouped: list[tuple[list[ParquetFooter], list[Part]]] = []
+    for part in parts:
+        footer = schema_of(part.sidecar)
+        home = next((each for each in grouped if _fits([*each[0], footer], columns)), None)
+        if home is None:
+            grouped.append(([footer], [part]))
+        else:
+            home[0].append(footer)
+            home[1].append(part)
+    return [(_schema(footers, columns), members) for footers, members in grouped]
+
+
+def _fits(footers: Sequence[ParquetFooter], columns: Sequence[str] | None) -> bool:
+    schema = _schema(footers, columns)
+    return all(positions_in(footer, schema) is not None for footer in footers)
+
+
+def _schema(footers: Sequence[ParquetFooter], columns: Sequence[str] | None) -> VirtualSchema:
+    known = dict.fromkeys(name for footer in footers for name in column_names(footer))
+    wanted = list(known) if columns is None else [name for name in columns if name in known]
+    # A file without any column would have no rows.
+    return merged_schema(footers, wanted or list(known)[:1])
+
+
+def summed(steps: Iterable[Step]) -> Iterable[Step]:
+    """Steps of the same name, which were taken for several units, as one."""
+    by_name: dict[tuple[str, str], tuple[int, int]] = {}
+    for step in steps:
+        asked, kept = by_name.get((step.step, step.units), (0, 0))
+        by_name[step.step, step.units] = asked + step.asked, kept + step.kept
+    return [Step(step, units, asked, kept) for (step, units), (asked, kept) in by_name.items()]

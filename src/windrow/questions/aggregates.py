@@ -1,0 +1,107 @@
+"""Queries that metadata may answer: counts and extremes of a table, under a condition that a predicate says exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from windrow.model.predicate import Predicate
+from windrow.questions.conditions import said_exactly
+from windrow.questions.literals import fitted_exactly
+
+__all__ = ["Aggregate", "Asked", "Kind", "asked_by"]
+
+_PARTS = {"expressions", "from_", "where"}
+"""What a SELECT may be made of."""
+
+
+class Kind(StrEnum):
+    """What is asked of rows."""
+
+    ROWS = "rows"
+    COUNT = "count"
+    MINIMUM = "min"
+    MAXIMUM = "max"
+
+
+_KINDS: dict[type[exp.Expr], Kind] = {exp.Count: Kind.COUNT, exp.Min: Kind.MINIMUM, exp.Max: Kind.MAXIMUM}
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One value that is asked for; the number of rows is of no column."""
+
+    kind: Kind
+    column: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Aggregates over the rows of a table that fulfil a predicate: all of these and no others."""
+
+    table: str
+    aggregates: tuple[Aggregate, ...]
+    predicate: Predicate | None = None
+
+
+def asked_by(
+    tree: exp.Expr | None, tables: Mapping[str, pa.Schema], constant: Callable[[exp.Expr], Any]
+) -> Asked | None:
+    """Return what a query asks, when it is nothing but this; `tables` have the columns that hold all of their values.
+
+    `constant` gives the value of an expression without columns, or raises InvalidInput.
+    """
+    source = _source(tree)
+    name = None if source is None else next((name for name in tables if name.lower() == source.name.lower()), None)
+    if not isinstance(tree, exp.Select) or source is None or name is None:
+        return None
+    column = _spelling(source, tables[name].names)
+    aggregates = [_aggregate(each.unalias(), column) for each in tree.expressions]
+    wanted = tuple(each for each in aggregates if each is not None)
+    if not wanted or len(wanted) < len(aggregates):
+        return None
+    where = tree.args.get("where")
+    if where is None:
+        return Asked(name, wanted)
+    said = said_exactly(where.this, column, constant)
+    predicate = None if said is None else fitted_exactly(said, tables[name])
+    return None if predicate is None else Asked(name, wanted, predicate)
+
+
+def _source(tree: exp.Expr | None) -> exp.Table | None:
+    """The one table of a query that has no other parts than those that can be answered."""
+    if not isinstance(tree, exp.Select) or {part for part, value in tree.args.items() if value} - _PARTS:
+        return None
+    from_ = tree.args.get("from_")
+    source = None if from_ is None else from_.this
+    if not isinstance(source, exp.Table) or {part for part, value in source.args.items() if value} - {"this", "alias"}:
+        return None
+    return None if source.alias_column_names else source
+
+
+def _spelling(source: exp.Table, names: Collection[str]) -> Callable[[exp.Column], str | None]:
+    """Tell which column of the table is meant, as the table spells it."""
+    spelled: dict[str, str | None] = {}
+    for name in names:
+        spelled[name.lower()] = None if name.lower() in spelled else name
+
+    def column(found: exp.Column) -> str | None:
+        is_ours = not found.table or found.table.lower() == source.alias_or_name.lower()
+        return spelled.get(found.name.lower()) if is_ours and not found.args.get("db") else None
+
+    return column
+
+
+def _aggregate(found: exp.Expr, column: Callable[[exp.Column], str | None]) -> Aggregate | None:
+    kind, inner = _KINDS.get(type(found)), found.this
+    if kind is None or {part for part, value in found.args.items() if value} - {"this", "big_int"}:
+        return None
+    if kind is Kind.COUNT and type(inner) is exp.Star and not any(inner.args.values()):
+        return Aggregate(Kind.ROWS)
+    name = column(inner) if isinstance(inner, exp.Column) and not isinstance(inner.this, exp.Star) else None
+    return None if name is None else Aggregate(kind, name)

@@ -1,0 +1,187 @@
+"""Pages of small plans, read and decoded at once: all chunks of a column by one call, from any number of files.
+
+Anything odd is left to those who read the virtual file: remote files and such as may change, types that an engine might
+make something else of, pages that cannot be decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from windrow.parquet import chunk as c
+from windrow.parquet.page_reader import Chunks, Coded, CodedRows, Fixed, scan_pages, unpack, unreadable
+from windrow.parquet.placement import VirtualSchema
+from windrow.planning.virtual_file import Placed, Segment, VirtualFile
+from windrow.planning.virtual_schema import arrow_of
+from windrow.reading.virtual_reader import ReadCounts
+from windrow.storage import ByteRange, LocalStore
+
+__all__ = ["MOST_BYTES", "Column", "Decoded", "columns_of_schema", "decode", "is_near"]
+
+MOST_BYTES = 4 * 2**20
+_GAP = 2**14
+"""Bytes between two chunks that are read with them: another read would cost more."""
+_WORDS: dict[str, type[np.unsignedinteger[Any]]] = {"i8": np.uint64, "f8": np.uint64, "i4": np.uint32, "f4": np.uint32}
+_FIXED: dict[pa.DataType, str] = {
+    pa.int64(): "i8",
+    pa.int32(): "i4",
+    pa.float64(): "f8",
+    pa.float32(): "f4",
+    pa.timestamp("us"): "i8",
+    pa.timestamp("us", "UTC"): "i8",
+}
+"""Types of which an engine makes the same, whether it finds them in Parquet or in Arrow; texts are the other one."""
+
+_Longs = NDArray[np.int64]
+Decoded = Fixed | Coded | CodedRows
+
+
+class Column(NamedTuple):
+    """A column that can be decoded here."""
+
+    name: str
+    leaf: int
+    type: pa.DataType
+    dtype: str | None
+    """Of fixed-width values; None for texts."""
+    nullable: bool
+
+
+def columns_of_schema(schema: VirtualSchema) -> list[Column] | None:
+    """The columns of a schema, if all of them can be decoded here."""
+    columns = []
+    for leaf, field in zip(schema.leaves, arrow_of(schema), strict=False):
+        is_flat = len(leaf.path) == 1 and not leaf.max_repetition and leaf.max_definition <= 1
+        if not is_flat or not (field.type in _FIXED or field.type == pa.string()):
+            return None
+        columns.append(Column(field.name, leaf.index, field.type, _FIXED.get(field.type), leaf.max_definition > 0))
+    return columns
+
+
+def is_near(virtual: VirtualFile) -> bool:
+    """Whether all files are on this machine and never change."""
+    files = (virtual.files[segment.file] for segment in virtual.segments)
+    return all(isinstance(file.store, LocalStore) and not file.is_mutable for file in files)
+
+
+def decode(
+    virtual: VirtualFile, groups: Sequence[int], columns: Sequence[Column]
+) -> tuple[list[Decoded], ReadCounts] | None:
+    """Some row groups of a virtual file: all of their rows, column by column; None where that is not for here."""
+    read = _read(virtual, virtual.placed.take(groups))
+    if read is None:
+        return None
+    decoded = [_decoded(read, column) for column in columns]
+    whole = [column for column in decoded if column is not None]
+    return (whole, read.counts) if len(whole) == len(columns) else None
+
+
+class _Read(NamedTuple):
+    """The bytes of all chunks of some row groups."""
+
+    placed: Placed
+    data: bytes
+    starts: _Longs
+    """Where in the data each chunk begins, by row group and leaf."""
+    ends: _Longs
+    counts: ReadCounts
+
+
+class _Spans(NamedTuple):
+    """Stretches of addresses, each within one segment."""
+
+    first: _Longs
+    last: _Longs
+    segment: _Longs
+
+
+def _read(virtual: VirtualFile, placed: Placed) -> _Read | None:
+    starts = c.chunk_starts(placed.chunks)
+    sizes = np.where(placed.is_null, 0, placed.chunks["total_compressed_size"])
+    if int(sizes.sum()) > MOST_BYTES:
+        return None
+    spans = _joined(_within(virtual.segments, starts[sizes > 0], (starts + sizes)[sizes > 0]))
+    pieces = _pieces(virtual, spans)
+    if pieces is None:
+        return None
+    lengths, begins = spans.last - spans.first, np.zeros_like(starts)
+    if len(lengths):
+        shifts = np.cumsum(lengths) - lengths - spans.first
+        place = np.maximum(np.searchsorted(spans.first, starts, "right") - 1, 0)
+        begins = np.where(sizes > 0, starts + shifts[place], 0)
+    counts = ReadCounts(len(pieces), int(lengths.sum()), len(pieces), 0)
+    return _Read(placed, b"".join(pieces), begins, begins + sizes, counts)
+
+
+def _within(segments: Sequence[Segment], first: _Longs, last: _Longs) -> _Spans:
+    """Stretches of addresses by the segments that they are in: a run of pages is in another than its dictionary."""
+    bounds = np.array([segment.address for segment in segments], np.int64)
+    owner, end = (np.searchsorted(bounds, at, "right") - 1 for at in (first, last - 1))
+    while (owner < end).any():
+        over = owner < end
+        cut = bounds[np.minimum(owner + 1, len(bounds) - 1)]
+        first = np.concatenate([first, cut[over]])
+        last = np.concatenate([np.where(over, cut, last), last[over]])
+        owner, end = np.concatenate([owner, owner[over] + 1]), np.concatenate([np.where(over, owner, end), end[over]])
+    order = np.argsort(first, kind="stable")
+    return _Spans(first[order], last[order], owner[order])
+
+
+def _joined(spans: _Spans) -> _Spans:
+    """Stretches that lie close to each other as one."""
+    if not len(spans.first):
+        return spans
+    last = np.maximum.accumulate(spans.last)
+    begins = np.ones(len(last), bool)
+    begins[1:] = (spans.segment[1:] != spans.segment[:-1]) | (spans.first[1:] > last[:-1] + _GAP)
+    places = np.flatnonzero(begins)
+    return _Spans(spans.first[places], np.maximum.reduceat(spans.last, places), spans.segment[places])
+
+
+def _pieces(virtual: VirtualFile, spans: _Spans) -> list[bytes] | None:
+    """The bytes of all stretches; None where a file is not as it should be, which a reader of it will tell."""
+    wanted = []
+    for first, last, number in zip(*(each.tolist() for each in spans), strict=True):
+        segment = virtual.segments[number]
+        place = ByteRange(first - segment.address + segment.offset, last - first)
+        wanted.append((virtual.files[segment.file], place))
+    found: list[bytes] = []
+    for store, some in groupby(wanted, key=lambda place: place[0].store):
+        if not isinstance(store, LocalStore):
+            return None
+        for data in store.read_each([(file.key, file.identity.size, place) for file, place in some]):
+            if data is None:
+                return None
+            found.append(data)
+    return found
+
+
+def _decoded(read: _Read, column: Column) -> Decoded | None:
+    chunks = _chunks(read, column)
+    pages = scan_pages(np.frombuffer(read.data, np.uint8), chunks)
+    if len(unreadable(pages, chunks)):
+        return None
+    unpacked = unpack(memoryview(read.data), pages, chunks)
+    return unpacked.coded() if column.dtype is None else unpacked.fixed(_WORDS[column.dtype])
+
+
+def _chunks(read: _Read, column: Column) -> Chunks:
+    placed, leaf = read.placed, column.leaf
+    count = len(placed.rows)
+    return Chunks(
+        starts=np.ascontiguousarray(read.starts[:, leaf]),
+        ends=np.ascontiguousarray(read.ends[:, leaf]),
+        values=np.where(placed.is_null[:, leaf], 0, placed.chunks["num_values"][:, leaf]),
+        codecs=placed.chunks["codec"][:, leaf].astype(np.int64),
+        nullable=np.full(count, column.nullable),
+        fixed=np.full(count, column.dtype is not None),
+        first=np.zeros(count, np.int64),
+        last=placed.rows,
+        names=("a chunk",) * count,
+    )

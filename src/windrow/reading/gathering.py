@@ -1,0 +1,201 @@
+"""The few rows of a small plan, out of what is kept decoded: no file for an engine to open.
+
+To open a file, an engine parses a footer and asks for bytes in many small reads, and then decodes pages of which it
+needs a few rows. So row groups of files that are asked about again are decoded here, once, and kept (`scan.cells`).
+What rows must fulfil is looked at before an engine gets them: it is given a superset of the rows that matter, as with
+every plan, and filters them itself.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from windrow.errors import Damaged
+from windrow.model.predicate import And, Predicate, columns_of
+from windrow.parquet.placement import VirtualSchema
+from windrow.planning.virtual_file import VirtualFile
+from windrow.reading.cells import Cells, FixedCells, Key, TextCells
+from windrow.reading.decoding import MOST_BYTES, Column, columns_of_schema, decode, is_near
+from windrow.reading.matching import matching_texts, matching_values
+from windrow.reading.virtual_reader import ReadCounts
+from windrow.storage import LocalStore
+
+__all__ = ["Gathered", "Gathering"]
+
+MOST_ROWS = 2**17
+MOST_COLUMNS = 256
+"""Each column costs calls here, however few its rows are; an engine reads many of them faster."""
+_MOST_SCHEMAS = 64
+
+_Longs = NDArray[np.int64]
+
+
+class Gathered(NamedTuple):
+    """The rows of a plan, and what was read for them."""
+
+    table: pa.Table
+    counts: ReadCounts
+
+
+class Gathering:
+    """Gathers the rows of virtual files out of cells; what it knows of schemas is kept."""
+
+    def __init__(self, cells: Cells) -> None:
+        self._cells = cells
+        self._known: OrderedDict[int, tuple[VirtualSchema, list[Column] | None]] = OrderedDict()
+
+    def gather(self, virtual: VirtualFile, needed: Predicate | None) -> Gathered | None:
+        """The rows of a virtual file that fulfil a predicate, and perhaps others; None where it is not for here."""
+        is_small = 0 < virtual.rows <= MOST_ROWS and int(virtual.chunks[:, 1].sum()) <= MOST_BYTES
+        is_small &= len(virtual.schema.leaves) <= MOST_COLUMNS
+        columns = self._columns(virtual.schema) if is_small and is_near(virtual) else None
+        if columns is None:
+            return None
+        keys = _keys(virtual)
+        with self._cells.lock:
+            if not self._cells.are_hot(keys):
+                return None
+            numbers = self._cells.numbers(keys)
+            try:
+                counts = self._fill(virtual, columns, numbers)
+            except (Damaged, pa.ArrowInvalid):
+                return None
+            if counts is None:
+                return None
+            table = _Rows(self._cells, columns, numbers, virtual.placed.rows).table(needed)
+            self._cells.shrink()
+            return Gathered(table, counts)
+
+    def _columns(self, schema: VirtualSchema) -> list[Column] | None:
+        if id(schema) not in self._known:
+            # The schema is held, so that nothing else gets its id.
+            self._known[id(schema)] = schema, columns_of_schema(schema)
+            while len(self._known) > _MOST_SCHEMAS:
+                self._known.popitem(last=False)
+        return self._known[id(schema)][1]
+
+    def _fill(self, virtual: VirtualFile, columns: Sequence[Column], numbers: _Longs) -> ReadCounts | None:
+        """Have all columns of all cells; None where one cannot be decoded."""
+        has = np.logical_and.reduce([_kept(self._cells, column).has(numbers) for column in columns])
+        if has.all():
+            return ReadCounts(0, 0, 0, len(numbers))
+        missing = np.flatnonzero(~has)
+        found = decode(virtual, missing.tolist(), columns)
+        if found is None:
+            return None
+        decoded, counts = found
+        for column, values in zip(columns, decoded, strict=True):
+            kept = _kept(self._cells, column)
+            # The compiler of types does not know that texts go with texts.
+            kept.add(numbers[missing], virtual.placed.rows[missing], values)  # type: ignore[arg-type]
+        return counts._replace(cache_hits=len(numbers) - len(missing))
+
+
+def _kept(cells: Cells, column: Column) -> FixedCells | TextCells:
+    if column.dtype is None:
+        return cells.texts(column.name)
+    return cells.fixed(column.name, column.type, column.dtype)
+
+
+def _keys(virtual: VirtualFile) -> list[Key]:
+    roots: dict[int, str] = {}
+    keys = []
+    for number, group, first, stop in virtual.placed.places.tolist():
+        file = virtual.files[number]
+        root = roots.get(id(file.store))
+        if root is None:
+            root = roots[id(file.store)] = str(file.store.root) if isinstance(file.store, LocalStore) else ""
+        keys.append((root, file.key, group, first, stop))
+    return keys
+
+
+class _Rows:
+    """The rows of some cells."""
+
+    def __init__(self, cells: Cells, columns: Sequence[Column], numbers: _Longs, rows: _Longs) -> None:
+        self._cells = cells
+        self._columns = columns
+        self._numbers = numbers
+        self._ends = np.cumsum(rows)
+        self._starts = self._ends - rows
+        self._known: dict[str, tuple[NDArray[np.int32], _Longs]] = {}
+
+    def table(self, needed: Predicate | None) -> pa.Table:
+        """The rows that may matter."""
+        parts = [(part, columns_of(part)) for part in _parts(needed)]
+        tests = {column.name: [part for part, names in parts if names == {column.name}] for column in self._columns}
+        at: _Longs | None = None
+        # Texts are few runs, so that they say soonest which rows there are to look at.
+        for column in self._columns:
+            if column.dtype is None:
+                at = self._passing_texts(column, tests[column.name], at)
+        at = np.arange(self._ends[-1]) if at is None else at
+        cell = np.searchsorted(self._ends, at, "right")
+        row = at - self._starts[cell]
+        for column in self._columns:
+            if column.dtype is not None and tests[column.name]:
+                passes = self._passing(column, tests[column.name], cell, row)
+                at, cell, row = at[passes], cell[passes], row[passes]
+        arrays = [self._array(column, at, cell, row) for column in self._columns]
+        return pa.Table.from_arrays(arrays, names=[column.name for column in self._columns])
+
+    def _runs(self, column: Column) -> tuple[NDArray[np.int32], _Longs]:
+        """The runs of a column of texts: the code of each, and where it ends, counted over all cells."""
+        if column.name not in self._known:
+            codes, lengths = self._cells.texts(column.name).runs(self._numbers)
+            self._known[column.name] = codes, np.cumsum(lengths)
+        return self._known[column.name]
+
+    def _passing_texts(self, column: Column, tests: Sequence[Predicate], at: _Longs | None) -> _Longs | None:
+        """Of the rows, or of all where that is None, those that may pass tests of a column."""
+        for test in tests:
+            passing = matching_texts(test, self._cells.texts(column.name).arrow)
+            if passing is None:
+                continue
+            # The code of null is the last one.
+            passing, (codes, ends) = np.append(passing, False), self._runs(column)
+            if at is None:
+                found = np.flatnonzero(passing[codes])
+                first = np.where(found > 0, ends[found - 1], 0)
+                at = _spread(first, ends[found] - first)
+            else:
+                at = at[passing[codes[np.searchsorted(ends, at, "right")]]]
+        return at
+
+    def _passing(self, column: Column, tests: Sequence[Predicate], cell: _Longs, row: _Longs) -> NDArray[np.bool_]:
+        values, valid = _fixed(self._cells, column).take(self._numbers, cell, row)
+        passes = np.ones(len(values), bool)
+        for test in tests:
+            found = matching_values(test, values, column.type)
+            if found is not None:
+                passes &= found if valid is None else found & valid
+        return passes
+
+    def _array(self, column: Column, at: _Longs, cell: _Longs, row: _Longs) -> pa.Array:
+        if column.dtype is None:
+            codes, ends = self._runs(column)
+            chosen = codes[np.searchsorted(ends, at, "right")]
+            return self._cells.texts(column.name).arrow.take(pa.array(chosen, mask=chosen < 0))
+        values, valid = _fixed(self._cells, column).take(self._numbers, cell, row)
+        bitmap = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
+        return pa.Array.from_buffers(column.type, len(values), [bitmap, pa.py_buffer(values)])
+
+
+def _spread(first: _Longs, lengths: _Longs) -> _Longs:
+    """All numbers of ranges, one range behind the other."""
+    return np.repeat(first - (np.cumsum(lengths) - lengths), lengths) + np.arange(int(lengths.sum()))
+
+
+def _fixed(cells: Cells, column: Column) -> FixedCells:
+    return cells.fixed(column.name, column.type, column.dtype or "")
+
+
+def _parts(needed: Predicate | None) -> tuple[Predicate, ...]:
+    """What a row must meet, each by itself."""
+    return needed.parts if isinstance(needed, And) else () if needed is None else (needed,)

@@ -1,0 +1,94 @@
+"""Files on this machine: opened when they are first read, and announced to the system before."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import cast
+
+import numpy as np
+
+from windrow.planning.data_files import DataFile
+from windrow.planning.virtual_file import VirtualFile
+from windrow.reading.needed_ranges import needed_bytes
+from windrow.storage.local import LocalStore, OpenedFile
+
+__all__ = ["READ_OVER", "NearFile", "OpenFiles", "announce"]
+
+_MOST_OPEN = 256
+_LARGE = 4 * 2**20
+"""For smaller files nobody waits long."""
+_AHEAD = 64 * 2**20
+"""What lies this far behind a read is announced with it."""
+READ_OVER = 128 * 2**10
+"""So much between two ranges is read with them: a further read would cost as much."""
+
+
+class OpenFiles:
+    """The files on this machine that are open: not too many at once."""
+
+    def __init__(self) -> None:
+        self._opened: OrderedDict[str, OpenedFile] = OrderedDict()
+        self.count = 0
+        self._lock = threading.Lock()
+
+    def get(self, file: DataFile) -> OpenedFile:
+        """An open file; one that was opened longest ago may have to be closed for it."""
+        opened = self._opened.get(file.uri)
+        if opened is None:
+            opened = cast("LocalStore", file.store).open(file.key, expect=file.identity)
+            with self._lock:
+                self.count += 1
+                self._opened[file.uri] = opened
+                while len(self._opened) > _MOST_OPEN:
+                    self._opened.popitem(last=False)[1].check()
+        return opened
+
+    def check(self, file: DataFile) -> None:
+        """Refuse a file that was written to since it was opened."""
+        opened = self._opened.get(file.uri)
+        if opened is not None:
+            opened.check()
+
+
+class NearFile:
+    """A file on this machine."""
+
+    def __init__(self, file: DataFile, pool: OpenFiles) -> None:
+        self._file = file
+        self._pool = pool
+        self._expected: list[list[int]] = []
+        self._announced = 0
+
+    def expect(self, ranges: list[list[int]]) -> None:
+        """Say what will be read, by offset and length, in order."""
+        self._expected = ranges
+
+    def read_at(self, offset: int, length: int) -> bytes:
+        """Exactly so many bytes; what is expected next is on its way from the disk meanwhile."""
+        opened = self._pool.get(self._file)
+        # threads that meet here announce something twice at worst
+        while (place := self._announced) < len(self._expected) and self._expected[place][0] < offset + _AHEAD:
+            self._announced = place + 1
+            opened.announce(*self._expected[place])
+        return opened.read_at(offset, length)
+
+    def finish(self) -> None:
+        """Refuse a file that was written to since it was opened."""
+        self._pool.check(self._file)
+
+
+def announce(virtual: VirtualFile, files: Mapping[int, NearFile]) -> None:
+    """Tell large files what a virtual file will need of them."""
+    large = [number for number in files if virtual.files[number].identity.size >= _LARGE]
+    if not large or not len(virtual.chunks):
+        return
+    needed = needed_bytes(virtual)
+    number, offset, length = needed[np.lexsort(needed.T[1::-1])].T
+    end = offset + length
+    begins = np.flatnonzero(np.append(True, (number[1:] != number[:-1]) | (offset[1:] > end[:-1] + READ_OVER)))
+    spans = np.stack([offset[begins], end[np.append(begins[1:], len(end)) - 1] - offset[begins]], axis=1)
+    for each in large:
+        low, high = np.searchsorted(number[begins], (each, each + 1))
+        files[each].expect(spans[low:high].tolist())

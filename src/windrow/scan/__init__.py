@@ -1,1 +1,0 @@
-"""Which bytes answer a question."""

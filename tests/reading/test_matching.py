@@ -1,0 +1,79 @@
+"""Tests of a predicate on decoded values: the same as row by row, or nothing."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windrow.model.predicate import And, Between, Comparison, In, IsNull, Not, Op, Or, StartsWith, matches
+from windrow.reading.matching import matching_texts, matching_values
+
+TEXTS = ["", "a", "ab", "b", "é", "z\0"]
+WORDS = st.sampled_from([*TEXTS, "c"])
+OPS = st.sampled_from(list(Op))
+TEXT_TESTS = st.one_of(
+    st.builds(Comparison, st.just("x"), OPS, WORDS),
+    st.builds(In, st.just("x"), st.lists(WORDS, min_size=1).map(tuple)),
+    st.builds(Between, st.just("x"), WORDS, WORDS),
+    st.builds(StartsWith, st.just("x"), WORDS),
+)
+NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3)
+NUMBER_TESTS = st.one_of(
+    st.builds(Comparison, st.just("x"), OPS, NUMBERS),
+    st.builds(In, st.just("x"), st.lists(NUMBERS, min_size=1).map(tuple)),
+    st.builds(Between, st.just("x"), NUMBERS, NUMBERS),
+)
+
+
+@given(TEXT_TESTS | st.lists(TEXT_TESTS, min_size=1, max_size=3).map(lambda parts: Or(tuple(parts))))
+def test_texts_pass_as_each_of_them_would(test):
+    found = matching_texts(test, pa.array(TEXTS))
+    assert found is None or found.tolist() == [matches(test, {"x": text}) for text in TEXTS]
+
+
+@given(NUMBER_TESTS, st.lists(NUMBERS))
+def test_numbers_pass_as_each_of_them_would(test, values):
+    found = matching_values(test, np.array(values, np.int64), pa.int64())
+    assert found is None or found.tolist() == [matches(test, {"x": value}) for value in values]
+
+
+@given(NUMBER_TESTS, st.lists(st.integers(-(2**31), 2**31 - 1)))
+def test_small_numbers_are_compared_with_large_ones(test, values):
+    found = matching_values(test, np.array(values, np.int32), pa.int32())
+    assert found is None or found.tolist() == [matches(test, {"x": value}) for value in values]
+
+
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_times_are_compared_by_microseconds(zone):
+    at = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    asked = at if zone else at.replace(tzinfo=None)
+    micros = int(at.timestamp()) * 10**6
+    values = np.array([micros - 1, micros, micros + 1], np.int64)
+    kind = pa.timestamp("us", zone)
+    assert matching_values(Comparison("x", Op.GREATER_OR_EQUAL, asked), values, kind).tolist() == [False, True, True]
+    assert matching_values(In("x", (asked,)), values, kind).tolist() == [False, True, False]
+    later = asked + timedelta(hours=1)
+    assert matching_values(Between("x", asked, later), values, kind).tolist() == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    "test", [IsNull("x"), Not(Comparison("x", Op.EQUAL, "a")), And(()), Comparison("x", Op.EQUAL, 1)]
+)
+def test_what_is_not_understood_rules_nothing_out(test):
+    assert matching_texts(test, pa.array(TEXTS)) is None
+    assert matching_texts(Or((Comparison("x", Op.EQUAL, "a"), test)), pa.array(TEXTS)) is None
+
+
+def test_floats_are_left_to_the_engine():
+    test = Comparison("x", Op.GREATER, 1.0)
+    assert matching_values(test, np.array([np.nan, 2.0]), pa.float64()) is None
+    assert matching_values(test, np.array([1, 2]), pa.int64()) is None
+
+
+def test_a_value_that_is_no_text_rules_nothing_out():
+    assert matching_texts(Comparison("x", Op.EQUAL, "\ud800"), pa.array(TEXTS)) is None
