@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import pyarrow as pa
 
@@ -24,11 +24,11 @@ from windrow.engines.duckdb.questdb import snapshot_relation
 from windrow.engines.duckdb.relations import Relation
 from windrow.engines.duckdb.table_functions import DatabaseCall
 from windrow.engines.explanation import Explanation
+from windrow.engines.lake_tables import LakeTables
 from windrow.errors import AlreadyExists, Closed, NotFound, WindrowError
 from windrow.identity.binding import Accept
 from windrow.identity.folders import has_log, table_folders
 from windrow.inspection import TableRow, tables_as_rows
-from windrow.metastore import TableRecord
 from windrow.model.ids import check_name
 from windrow.model.limits import Limits
 from windrow.model.rows import Rows
@@ -56,57 +56,6 @@ _MOST_SHOWN = 10
 """Tables in the text of a lake."""
 
 
-class _Known(NamedTuple):
-    """What a table was when somebody last looked."""
-
-    mark: int | None
-    record: TableRecord
-    relation: Relation
-
-
-class _Tables:
-    """The tables of a lake as queries name them. One that has not changed since the last query is known already."""
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self._seen: tuple[int | None, dict[str, str]] = None, {}
-        """The mark, and the names by how they are spelled in small letters: both are set in one step."""
-        self._relations: dict[str, _Known] = {}
-
-    @property
-    def names(self) -> list[str]:
-        """The names of all tables."""
-        self._refresh()
-        return list(self._seen[1].values())
-
-    def named(self, names: Iterable[str]) -> dict[str, Callable[[], Relation]]:
-        """Return those of the names that are tables; a name that was no table before is looked for again."""
-        # A path is no name of a table.
-        wanted = {name.lower() for name in names if check_name(name) is None}
-        if not self._seen[1].keys() >= wanted:
-            self._refresh()
-        spelled = self._seen[1]
-        found = [spelled[name] for name in wanted & spelled.keys()]
-        return {name: partial(self.relation, name) for name in found}
-
-    def _refresh(self) -> None:
-        mark = self._context.metastore.mark()
-        if mark is None or mark != self._seen[0]:
-            self._seen = mark, {each.name.lower(): each.name for each in self._context.metastore.tables()}
-
-    def relation(self, name: str) -> Relation:
-        """What a name stands for now."""
-        # The mark is older than what is looked at, so that nothing in between is missed.
-        mark, known = self._context.metastore.mark(), self._relations.get(name)
-        if known is not None and mark is not None and known.mark == mark:
-            return known.relation
-        record = self._context.metastore.table(name)
-        if known is None or known.record != record:
-            known = _Known(None, record, Table(self._context, name).relation())
-        self._relations[name] = known._replace(mark=mark)
-        return known.relation
-
-
 class Lake:
     """An open lake. Close it, or use it in a `with` block."""
 
@@ -120,7 +69,7 @@ class Lake:
         self.context = context
         self._cache = cache
         self._sidecars_beside = sidecars_beside
-        self._tables = _Tables(context)
+        self._tables = LakeTables(context)
         self._engine: DuckDBEngine | None = None
         self._starting = threading.Lock()
         self._files: ForeignRelations | None = None
@@ -133,7 +82,7 @@ class Lake:
         """Start an engine of its own, in a forked child."""
         forking.abandon(self._engine, self._files)
         self._engine, self._files, self._starting = None, None, threading.Lock()
-        self._tables = _Tables(self.context)
+        self._tables = LakeTables(self.context)
 
     def __reduce__(self) -> tuple[Callable[..., Lake], tuple[Any, ...]]:
         """A lake travels as its address, and is opened where it arrives."""

@@ -18,26 +18,21 @@ from windrow.engines.duckdb.engine import Answer, DuckDBEngine
 from windrow.engines.duckdb.frames import as_tables, named_frames
 from windrow.engines.duckdb.relations import Relation
 from windrow.engines.labels import Labels
+from windrow.engines.table_relation import TableVersion, read_context
 from windrow.errors import InvalidInput, WindrowError
-from windrow.ingest.attributes import RESIDUAL, AttributeRule
+from windrow.ingest.attributes import AttributeRule
 from windrow.ingest.result import IngestResult
 from windrow.inspection import Inspect, TableDescription, describe
 from windrow.metastore import TableRecord
-from windrow.model.epochs import OldColumns
 from windrow.model.predicate import Predicate, negation_normal_form
 from windrow.model.scope import DEFAULT_SOURCE
 from windrow.model.settings import TableSettings
 from windrow.model.split import SplitMetadata
 from windrow.model.units import format_bytes, format_count, parse_bytes, parse_moment
-from windrow.planning.answers import table_answer, table_labels
-from windrow.planning.scan_context import ScanContext
 from windrow.planning.scan_plan import ScanPlan
-from windrow.planning.table_plans import plan_table
-from windrow.questions.aggregates import Asked
 from windrow.questions.literals import fitted
 from windrow.questions.naming import Question
 from windrow.questions.where import parse_where
-from windrow.reading.read_context import ReadContext
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -199,7 +194,7 @@ class Table:
         from windrow.retyping import Retype
 
         context, name = self.context, self.name
-        return Retype(context, name, lambda version: Table(context, name, version).relation(), self._read_context())
+        return Retype(context, name, lambda version: Table(context, name, version).relation(), read_context(context))
 
     @property
     def upkeep(self) -> Upkeep:
@@ -305,81 +300,6 @@ class Table:
         columns = self.context.metastore.columns(self.record.table_id)
         return {column.name: column.type for column in columns}
 
-    def relation(self) -> Relation:
-        """Return what the table's name stands for in a query: its columns, and how to plan a scan of it."""
-        import pyarrow as pa
-
-        from windrow.ingest.foreign import RegisteredFiles
-        from windrow.model.expected import expected_columns
-        from windrow.model.points import is_text
-
-        record, version = self.record, self.version
-        columns = self.context.metastore.columns(record.table_id, version)
-        old = self._old_columns(record, version)
-        # A column that is no text is something else of the same name.
-        others = {column.name for column in columns if not is_text(column.type)}
-        names = self.context.metastore.attributes(record.table_id, version)
-        attributes = {name: RESIDUAL for name in names if name not in others}
-        context, metastore = self._scan_context(old), self.context.metastore
-        pins, kept, heat = self.context.pins, self.context.kept, self.context.heat
-
-        registered = RegisteredFiles(self.name, self.context.store_options)
-
-        # Files are looked at when nothing is locked any more: that may take requests.
-        def plan(question: Question, *, explain: bool = False) -> ScanPlan:
-            seen: list[SplitMetadata] = []
-            planned = plan_table(
-                context, metastore, record, version, question, explain=explain, see=seen.extend, kept=kept
-            )
-            heat.asked(record.table_id, (split.window for split in seen))
-            registered.check(seen)
-            return planned
-
-        schema = pa.schema([(column.name, column.type) for column in columns])
-        if not columns:
-            schema = expected_columns(record.settings)
-
-        def answer(asked: Asked) -> list[pa.Scalar] | None:
-            seen: list[SplitMetadata] = []
-            found = table_answer(context, metastore, record, version, kept, asked, schema, seen.extend)
-            if found is not None:
-                heat.asked(record.table_id, (split.window for split in seen))
-                registered.check(seen)
-            return found
-
-        def known(column: str, where: Predicate | None) -> list[str]:
-            seen: list[SplitMetadata] = []
-            found = table_labels(context, metastore, record, version, kept, column, where, seen.extend)
-            registered.check(seen)
-            return found
-
-        return Relation(
-            schema,
-            plan,
-            attributes,
-            hold=lambda: pins.hold(record.table_id, version),
-            answer=answer,
-            known=known,
-            explain=lambda question: plan(question, explain=True),
-            old=old,
-        )
-
-    def _old_columns(self, record: TableRecord, version: int) -> OldColumns:
-        """By schema epoch, columns that have another type at a version than they had then."""
-        if not record.schema_epoch:
-            return {}
-        from windrow.model.points import is_text
-
-        metastore = self.context.metastore
-        kept = set(metastore.attributes(record.table_id, version))
-        return {
-            epoch: {
-                name: replace(each, residual=RESIDUAL if name in kept and is_text(each.type) else None)
-                for name, each in columns.items()
-            }
-            for epoch, columns in metastore.history(record.table_id, version).old_columns().items()
-        }
-
     def sql(self, query: str, params: Parameters = None, *, tables: Mapping[str, object] | None = None) -> Answer:
         """Answer a query on DuckDB in which this table is at its version, and others of the lake at their newest.
 
@@ -393,7 +313,7 @@ class Table:
             "frames": as_tables(tables or {}, others),
             "variables": named_frames(query, sys._getframe(1)),  # noqa: SLF001 (where the query was written)
         }
-        with closing(DuckDBEngine(self._read_context(), sandbox=self.context.sandbox)) as engine:
+        with closing(DuckDBEngine(read_context(self.context), sandbox=self.context.sandbox)) as engine:
             return engine.sql(query, others | {self.name: self.relation}, **given)
 
     def _labels(self) -> Labels:
@@ -421,7 +341,7 @@ class Table:
 
         limits = self.context.limits
         budget = limits.within(_AHEAD) if memory_budget is None else parse_bytes(memory_budget, "memory_budget")
-        context = replace(self._read_context(), in_flight=max(budget // 4, 1))
+        context = replace(read_context(self.context), in_flight=max(budget // 4, 1))
         options, sandbox = self.context.store_options, self.context.sandbox
         return Scan.of(self.name, self.relation(), context, where, columns, options, sandbox=sandbox)
 
@@ -435,28 +355,15 @@ class Table:
         if where is not None:
             # Names that rows may keep in a map are no columns.
             predicate = fitted(negation_normal_form(parse_where(where)), self.relation().plain_columns)
-        record, version = self.record, self.version
-        question = Question(None if columns is None else tuple(columns), predicate)
-        context = self._scan_context(self._old_columns(record, version))
-        return plan_table(context, self.context.metastore, record, version, question, explain=True)
+        return self._read().plan(Question(None if columns is None else tuple(columns), predicate))
 
-    def _read_context(self) -> ReadContext:
-        context = self.context
-        return ReadContext(context.url, context.reading or context.store, context.cache, limits=context.limits)
+    def relation(self) -> Relation:
+        """Return what the table's name stands for in a query."""
+        return self._read().relation()
 
-    def _scan_context(self, old: OldColumns | None = None) -> ScanContext:
-        store = self.context.reading or self.context.store
-        context = self.context
-        return ScanContext(
-            context.url,
-            store,
-            context.cache,
-            context.parsed,
-            context.store_options,
-            threads=context.limits.workers,
-            prune=context.prune,
-            old=old or {},
-        )
+    def _read(self) -> TableVersion:
+        record = self.record
+        return TableVersion(self.context, record, record.version if self.as_of is None else self.as_of)
 
 
 def _texts(paths: str | Path | Sequence[str | Path]) -> list[str]:

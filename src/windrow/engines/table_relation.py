@@ -1,0 +1,159 @@
+"""One version of a table of a lake as queries and scans read it: what its name stands for, and how it is planned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from windrow.context import Context
+from windrow.engines.duckdb.relations import Relation
+from windrow.ingest.attributes import RESIDUAL
+from windrow.ingest.foreign import RegisteredFiles
+from windrow.metastore import TableRecord
+from windrow.model.epochs import OldColumns
+from windrow.model.expected import expected_columns
+from windrow.model.points import is_text
+from windrow.model.predicate import Predicate
+from windrow.model.split import SplitMetadata
+from windrow.planning.answers import table_answer, table_labels
+from windrow.planning.scan_context import ScanContext
+from windrow.planning.scan_plan import ScanPlan
+from windrow.planning.table_plans import plan_table
+from windrow.questions.aggregates import Asked
+from windrow.questions.naming import Question
+from windrow.reading.pins import Hold
+from windrow.reading.read_context import ReadContext
+
+__all__ = ["TableVersion", "read_context", "scan_context"]
+
+
+def read_context(context: Context) -> ReadContext:
+    """How bytes of a lake's tables are read."""
+    return ReadContext(context.url, context.reading or context.store, context.cache, limits=context.limits)
+
+
+def scan_context(context: Context, old: OldColumns | None = None) -> ScanContext:
+    """How scans of a lake's tables are planned."""
+    return ScanContext(
+        context.url,
+        context.reading or context.store,
+        context.cache,
+        context.parsed,
+        context.store_options,
+        threads=context.limits.workers,
+        prune=context.prune,
+        old=old or {},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TableVersion:
+    """A table at a version."""
+
+    context: Context
+    record: TableRecord
+    version: int
+
+    def relation(self) -> Relation:
+        """What the table's name stands for in a query: its columns, and how to plan a scan of it."""
+        record, version, metastore = self.record, self.version, self.context.metastore
+        columns = metastore.columns(record.table_id, version)
+        # A column that is no text is something else of the same name.
+        others = {column.name for column in columns if not is_text(column.type)}
+        names = metastore.attributes(record.table_id, version)
+        schema = pa.schema([(column.name, column.type) for column in columns])
+        schema = schema if columns else expected_columns(record.settings)
+        old = self._old_columns()
+        planner = _Planner(
+            self, scan_context(self.context, old), schema, RegisteredFiles(record.name, self.context.store_options)
+        )
+        return Relation(
+            schema,
+            planner.plan,
+            {name: RESIDUAL for name in names if name not in others},
+            hold=self.hold,
+            answer=planner.answer,
+            known=planner.labels,
+            explain=planner.explain,
+            old=old,
+        )
+
+    def plan(self, question: Question) -> ScanPlan:
+        """Plan a scan, and count how much there was to begin with."""
+        context = scan_context(self.context, self._old_columns())
+        return plan_table(context, self.context.metastore, self.record, self.version, question, explain=True)
+
+    def hold(self) -> Hold:
+        """Pin the version."""
+        return self.context.pins.hold(self.record.table_id, self.version)
+
+    def _old_columns(self) -> OldColumns:
+        """By schema epoch, columns that have another type at the version than they had then."""
+        record, metastore = self.record, self.context.metastore
+        if not record.schema_epoch:
+            return {}
+        names = set(metastore.attributes(record.table_id, self.version))
+        return {
+            epoch: {
+                name: replace(each, residual=RESIDUAL if name in names and is_text(each.type) else None)
+                for name, each in columns.items()
+            }
+            for epoch, columns in metastore.history(record.table_id, self.version).old_columns().items()
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Planner:
+    """Plans of one version, and answers from its metadata; every question counts for the windows that it reads."""
+
+    table: TableVersion
+    context: ScanContext
+    schema: pa.Schema
+    registered: RegisteredFiles
+
+    def plan(self, question: Question, *, explain: bool = False) -> ScanPlan:
+        """Plan a scan."""
+        table, seen = self.table, list[SplitMetadata]()
+        plan = plan_table(
+            self.context,
+            table.context.metastore,
+            table.record,
+            table.version,
+            question,
+            explain=explain,
+            see=seen.extend,
+            kept=table.context.kept,
+        )
+        # Files are looked at when nothing is locked any more: that may take requests.
+        self._read(seen)
+        return plan
+
+    def explain(self, question: Question) -> ScanPlan:
+        """Plan a scan, and count how much there was to begin with."""
+        return self.plan(question, explain=True)
+
+    def answer(self, asked: Asked) -> list[pa.Scalar] | None:
+        """Counts and extremes without data, where metadata is certain of them."""
+        table, seen = self.table, list[SplitMetadata]()
+        lake = table.context
+        answer = table_answer(
+            self.context, lake.metastore, table.record, table.version, lake.kept, asked, self.schema, seen.extend
+        )
+        if answer is not None:
+            self._read(seen)
+        return answer
+
+    def labels(self, column: str, where: Predicate | None) -> list[str]:
+        """Values of a column of text of which metadata is certain."""
+        table, seen = self.table, list[SplitMetadata]()
+        lake = table.context
+        values = table_labels(
+            self.context, lake.metastore, table.record, table.version, lake.kept, column, where, seen.extend
+        )
+        self.registered.check(seen)
+        return values
+
+    def _read(self, splits: list[SplitMetadata]) -> None:
+        self.table.context.heat.asked(self.table.record.table_id, [split.window for split in splits])
+        self.registered.check(splits)
