@@ -12,6 +12,7 @@ import pytest
 
 import windrow
 from windrow.engines.duckdb.statements import named_tables
+from windrow.engines.table_relation import TableVersion
 from windrow.errors import InvalidInput, NotFound
 from windrow.questions.naming import Naming
 
@@ -71,8 +72,8 @@ class TestWordsOfAQuery:
     def test_a_table_whose_name_is_a_word_of_sql_blocks_nothing(self, lake, monkeypatch):
         lake.create_table("Select", sort=SORT, mirror=False)
         planned = []
-        relation = windrow.Table.relation
-        monkeypatch.setattr(windrow.Table, "relation", lambda self: planned.append(self.name) or relation(self))
+        relation = TableVersion.relation
+        monkeypatch.setattr(TableVersion, "relation", lambda self: planned.append(self.record.name) or relation(self))
         assert hosts(lake) == ["a", "b"]
         assert planned == ["metrics"]
         assert hosts(lake, "Select") == []
