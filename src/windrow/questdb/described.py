@@ -11,19 +11,21 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from windrow.errors import Damaged, Incompatible
 from windrow.kernels import rules as r
 from windrow.parquet import thrift as t
-from windrow.parquet.chunk import Encoding as ParquetEncoding
 from windrow.questdb.types import ColumnType, type_name
 from windrow.sidecar import Sidecar, layout
 from windrow.sidecar.blocks import RowGroups
 from windrow.sidecar.bounds import LongBounds
 from windrow.sidecar.extensions import schema_section, snapshot_entries
-from windrow.sidecar.layout import Encoding, Order, PageFlag, StatFlag
-from windrow.sidecar.types import order_of
+from windrow.sidecar.layout import Order, PageFlag, StatFlag
+from windrow.sidecar.plain_schema import column_element
+from windrow.sidecar.restore import plain_pages
+from windrow.sidecar.types import Tag, order_of
 from windrow.sidecar.writer import Columns, Snapshot, create
 
 __all__ = ["FileColumn", "describe"]
@@ -31,14 +33,6 @@ __all__ = ["FileColumn", "describe"]
 _WRITER = "QuestDB"
 _TYPE_DEFINED_ORDER = 1
 _BOUNDS = sum(StatFlag) & ~(StatFlag.NULL_COUNT_PRESENT | StatFlag.DISTINCT_COUNT_PRESENT)
-_ENCODINGS = (
-    (Encoding.PLAIN, ParquetEncoding.PLAIN),
-    (Encoding.RLE_DICTIONARY, ParquetEncoding.RLE_DICTIONARY),
-    (Encoding.DELTA_BINARY_PACKED, ParquetEncoding.DELTA_BINARY_PACKED),
-    (Encoding.DELTA_LENGTH_BYTE_ARRAY, ParquetEncoding.DELTA_LENGTH_BYTE_ARRAY),
-    (Encoding.DELTA_BYTE_ARRAY, ParquetEncoding.DELTA_BYTE_ARRAY),
-    (Encoding.BYTE_STREAM_SPLIT, ParquetEncoding.BYTE_STREAM_SPLIT),
-)
 
 
 class FileColumn(NamedTuple):
@@ -99,7 +93,8 @@ def _header(pm: Sidecar, columns: Sequence[FileColumn], descriptors: NDArray[np.
     names = [column.name for column in columns]
     orders = [_order(column.type) for column in columns]
     elements = [
-        _element(column, int(record["max_def_level"])) for column, record in zip(columns, descriptors, strict=True)
+        _element(column, optional=bool(record["max_def_level"]))
+        for column, record in zip(columns, descriptors, strict=True)
     ]
     root = t.struct(t.binary(4, b"questdb"), t.i32(5, len(columns)))
     schema = t.list_of(2, r.RECORD, [root, *elements]).value
@@ -124,20 +119,11 @@ def _order(kind: ColumnType) -> Order:
     return Order.SIGNED if order is Order.SIGN_UNKNOWN else order
 
 
-def _element(column: FileColumn, repetition: int) -> bytes:
+def _element(column: FileColumn, *, optional: bool) -> bytes:
+    """A column as engines are told of it: what they would read in a way of their own is bytes to them."""
     kind = column.type
-    fields = [t.i32(1, kind.physical)]
-    if kind.length is not None:
-        fields.append(t.i32(2, kind.length))
-    fields += [t.i32(3, repetition), t.binary(4, column.name.encode())]
-    if kind.converted is not None:
-        fields.append(t.i32(6, kind.converted))
-    if kind.converted is not None and hasattr(kind.stored, "precision"):
-        fields += [t.i32(7, kind.stored.scale), t.i32(8, kind.stored.precision)]
-    if kind.unit is not None:
-        unit = t.struct(t.nested(kind.unit, t.struct()))
-        fields.append(t.nested(10, t.struct(t.nested(8, t.struct(t.boolean(1, value=True), t.nested(2, unit))))))
-    return t.struct(*fields)
+    code = {pa.binary(16): int(Tag.LONG128), pa.binary(32): int(Tag.LONG256)}.get(kind.stored, kind.code)
+    return column_element(column.name, code, kind.length or 0, optional=optional)
 
 
 def _long_bounds(pm: Sidecar, chunks: NDArray[np.void]) -> LongBounds:
@@ -171,12 +157,6 @@ def _blooms(pm: Sidecar, columns: Sequence[FileColumn]) -> dict[tuple[int, int],
 
 def _pages(chunks: NDArray[np.void]) -> NDArray[np.void]:
     """What readers of a footer want to know; a chunk begins with its dictionary, which readers recognise."""
-    pages = np.zeros(chunks.shape, layout.PAGES)
-    pages["data_page_offset"] = chunks["byte_range_start"]
-    pages["uncompressed_size"] = chunks["total_compressed"]
-    encodings = np.full(chunks.shape, 1 << ParquetEncoding.RLE, np.uint32)
-    for ours, theirs in _ENCODINGS:
-        encodings |= ((chunks["encodings"] & ours) != 0) * np.uint32(1 << theirs)
-    pages["encodings"] = encodings
+    pages = plain_pages(chunks)
     pages["flags"] = PageFlag.HAS_STATISTICS
     return pages

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from windrow.errors import Incompatible
 from windrow.parquet.schema import PhysicalType
+from windrow.sidecar.plain_schema import form_of
 from windrow.sidecar.types import NANOSECONDS, TAG_MASK, Tag
 
 __all__ = ["GEOHASHES", "TEXTS", "ZEROS", "ColumnType", "array_dimensions", "column_type", "geohash_bits", "type_name"]
@@ -22,32 +23,27 @@ GEOHASHES = frozenset({Tag.GEOBYTE, Tag.GEOSHORT, Tag.GEOINT, Tag.GEOLONG})
 ZEROS: dict[Tag, str] = {Tag.BOOLEAN: "false", Tag.BYTE: "0", Tag.SHORT: "0", Tag.CHAR: "''", Tag.LONG256: "''"}
 """Types whose absent values QuestDB shows as something else than null, and as what, in SQL."""
 
-_INT32, _INT64 = PhysicalType.INT32, PhysicalType.INT64
-_BYTES, _FIXED = PhysicalType.BYTE_ARRAY, PhysicalType.FIXED_LEN_BYTE_ARRAY
-_CONVERTED_UTF8, _CONVERTED_DECIMAL = 0, 5
-_CONVERTED = {Tag.BYTE: 15, Tag.SHORT: 16, Tag.CHAR: 12, Tag.IPV4: 13}
-_MILLIS, _MICROS, _NANOS = 1, 2, 3
 _MOST_DIGITS = 38
-_PLAIN: dict[Tag, tuple[PhysicalType, pa.DataType]] = {
-    Tag.BOOLEAN: (PhysicalType.BOOLEAN, pa.bool_()),
-    Tag.BYTE: (_INT32, pa.int8()),
-    Tag.SHORT: (_INT32, pa.int16()),
-    Tag.INT: (_INT32, pa.int32()),
-    Tag.LONG: (_INT64, pa.int64()),
-    Tag.FLOAT: (PhysicalType.FLOAT, pa.float32()),
-    Tag.DOUBLE: (PhysicalType.DOUBLE, pa.float64()),
-    Tag.BINARY: (_BYTES, pa.binary()),
-    Tag.LONG128: (_FIXED, pa.binary(16)),
+_PLAIN: dict[Tag, pa.DataType] = {
+    Tag.BOOLEAN: pa.bool_(),
+    Tag.BYTE: pa.int8(),
+    Tag.SHORT: pa.int16(),
+    Tag.INT: pa.int32(),
+    Tag.LONG: pa.int64(),
+    Tag.FLOAT: pa.float32(),
+    Tag.DOUBLE: pa.float64(),
+    Tag.BINARY: pa.binary(),
+    Tag.LONG128: pa.binary(16),
 }
-_ODD: dict[Tag, tuple[PhysicalType, pa.DataType]] = {
-    Tag.CHAR: (_INT32, pa.uint16()),
-    Tag.IPV4: (_INT32, pa.uint32()),
-    Tag.UUID: (_FIXED, pa.binary(16)),
-    Tag.LONG256: (_FIXED, pa.binary(32)),
-    Tag.GEOBYTE: (_INT32, pa.int32()),
-    Tag.GEOSHORT: (_INT32, pa.int32()),
-    Tag.GEOINT: (_INT32, pa.int32()),
-    Tag.GEOLONG: (_INT64, pa.int64()),
+_ODD: dict[Tag, pa.DataType] = {
+    Tag.CHAR: pa.uint16(),
+    Tag.IPV4: pa.uint32(),
+    Tag.UUID: pa.binary(16),
+    Tag.LONG256: pa.binary(32),
+    Tag.GEOBYTE: pa.int8(),
+    Tag.GEOSHORT: pa.int16(),
+    Tag.GEOINT: pa.int32(),
+    Tag.GEOLONG: pa.int64(),
 }
 """Types that are stored as something else and shown as text."""
 
@@ -57,20 +53,20 @@ class ColumnType(NamedTuple):
 
     tag: Tag
     code: int
-    physical: PhysicalType
     stored: pa.DataType
     """What the Parquet file holds, as an engine is told of it."""
     shown: pa.DataType
     """What a reader of the table gets."""
-    converted: int | None = None
-    """Parquet's converted type."""
-    unit: int | None = None
-    """The unit of a timestamp, as Parquet numbers them."""
+
+    @property
+    def physical(self) -> PhysicalType:
+        """How Parquet lays the values down."""
+        return form_of(self.tag).physical_type
 
     @property
     def length(self) -> int | None:
         """Bytes of a value that has a fixed number of them."""
-        if self.physical is not _FIXED:
+        if self.physical is not PhysicalType.FIXED_LEN_BYTE_ARRAY:
             return None
         return _decimal_length(self.tag) if self.tag >= Tag.DECIMAL8 else int(self.stored.byte_width)
 
@@ -89,17 +85,15 @@ def column_type(code: int, where: str) -> ColumnType:
             f"{where} has the unknown type {code:#x}; use a newer Windrow, or drop the column"
         ) from error
     if tag in _PLAIN:
-        physical, kind = _PLAIN[tag]
-        return ColumnType(tag, code, physical, kind, kind, _CONVERTED.get(tag))
+        return ColumnType(tag, code, _PLAIN[tag], _PLAIN[tag])
     if tag in _ODD:
-        physical, kind = _ODD[tag]
-        return ColumnType(tag, code, physical, kind, pa.string(), _CONVERTED.get(tag))
+        return ColumnType(tag, code, _ODD[tag], pa.string())
     if tag in TEXTS:
-        return ColumnType(tag, code, _BYTES, pa.string(), pa.string(), _CONVERTED_UTF8)
+        return ColumnType(tag, code, pa.string(), pa.string())
     if tag in (Tag.DATE, Tag.TIMESTAMP):
         return _time(tag, code)
     if tag is Tag.ARRAY:
-        return ColumnType(tag, code, _BYTES, pa.binary(), _lists(array_dimensions(code)))
+        return ColumnType(tag, code, pa.binary(), _lists(array_dimensions(code)))
     return _decimal(tag, code, where)
 
 
@@ -126,9 +120,8 @@ def type_name(code: int) -> str:
 
 
 def _time(tag: Tag, code: int) -> ColumnType:
-    unit = _MILLIS if tag is Tag.DATE else _NANOS if code & NANOSECONDS else _MICROS
-    kind = pa.timestamp({_MILLIS: "ms", _MICROS: "us", _NANOS: "ns"}[unit], "UTC")
-    return ColumnType(tag, code, _INT64, kind, kind, unit=unit)
+    kind = pa.timestamp("ms" if tag is Tag.DATE else "ns" if code & NANOSECONDS else "us", "UTC")
+    return ColumnType(tag, code, kind, kind)
 
 
 def _lists(dimensions: int) -> pa.DataType:
@@ -143,9 +136,9 @@ def _decimal(tag: Tag, code: int, where: str) -> ColumnType:
     if not 1 <= precision <= 76 or scale > precision:
         raise Incompatible(f"{where} is a decimal of {precision} digits, {scale} of them behind the point; drop it")
     if precision > _MOST_DIGITS:
-        return ColumnType(tag, code, _FIXED, pa.binary(32), pa.decimal256(precision, scale))
+        return ColumnType(tag, code, pa.binary(32), pa.decimal256(precision, scale))
     kind = pa.decimal128(precision, scale)
-    return ColumnType(tag, code, _FIXED, kind, kind, _CONVERTED_DECIMAL)
+    return ColumnType(tag, code, kind, kind)
 
 
 def _decimal_length(tag: Tag) -> int:

@@ -123,16 +123,22 @@ def _page_records(
     table = sidecar.extensions.tables[SnapshotCode.PAGES]
     places = np.zeros(len(groups), np.int64) if table is None else table[groups]
     described = (places > 0)[:, None]
-    pages = np.zeros(chunks.shape, layout.PAGES)
-    # A reader that starts at a dictionary page finds the data pages behind it.
-    pages["data_page_offset"] = chunks["byte_range_start"]
-    pages["uncompressed_size"] = chunks["total_compressed"]
-    pages["encodings"] = _ENCODINGS[chunks["encodings"] & (len(_ENCODINGS) - 1)]
+    pages = plain_pages(chunks)
     pages["flags"] = _where(chunks["stat_flags"], sum(ours for _, ours, _ in _COUNTS), PageFlag.HAS_STATISTICS)
     known = np.flatnonzero(places)
     if len(known):
         pages[known] = _records(sidecar, places[known][:, None] + leaves * layout.PAGES_WORDS, layout.PAGES)
     return pages, described
+
+
+def plain_pages(chunks: NDArray[np.void]) -> NDArray[np.void]:
+    """The `PAGES` records of chunks of which no more is known than their `CHUNK` records; no flags are set."""
+    pages = np.zeros(chunks.shape, layout.PAGES)
+    # A reader that starts at a dictionary page finds the data pages behind it.
+    pages["data_page_offset"] = chunks["byte_range_start"]
+    pages["uncompressed_size"] = chunks["total_compressed"]
+    pages["encodings"] = _ENCODINGS[chunks["encodings"] & (len(_ENCODINGS) - 1)]
+    return pages
 
 
 def _records(sidecar: Sidecar, first: NDArray[np.int64], dtype: np.dtype[np.void]) -> NDArray[np.void]:

@@ -127,7 +127,7 @@ def _converted(name: str, stored: ColumnType, wanted: ColumnType, where: str) ->
         found = f"lower({name}) = 'true'"
     elif wanted.tag is Tag.BOOLEAN and (stored.tag in _INTEGERS or stored.tag in _FLOATS):
         found = f"{name} <> 0"
-    elif (wanted.tag in _FLOATS or wanted.converted is not None) and _is_number(stored):
+    elif (wanted.tag in _FLOATS or pa.types.is_decimal128(wanted.shown)) and _is_number(stored):
         found = f"TRY_CAST({name} AS {_FLOATS.get(wanted.tag) or _decimal(wanted)})"
     if found is None:
         raise Incompatible(
