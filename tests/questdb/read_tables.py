@@ -130,11 +130,20 @@ def make_table(
     structure_version: int = 0,
     sidecars: bool = True,
     row_group_size: int = 4,
+    blooms: Sequence[str] = (),
 ) -> Path:
-    """Write a table whose partitions are all Parquet; without `sidecars`, as QuestDB 9.3 did."""
+    """Write a table whose partitions are all Parquet; without `sidecars`, as QuestDB 9.3 did.
+
+    Columns that are named in `blooms` have bloom filters.
+    """
     folder.mkdir(parents=True)
     (folder / "_meta").write_bytes(meta)
-    made = [_write_partition(folder, each, unit, ticks_per_second, sidecars, row_group_size) for each in partitions]
+    write = {
+        "row_group_size": row_group_size,
+        "compression": "zstd",
+        "bloom_filter_options": {name: {"ndv": 100, "fpp": 0.001} for name in blooms} or None,
+    }
+    made = [_write_partition(folder, each, unit, ticks_per_second, sidecars, write) for each in partitions]
     rows = [each.rows for each in made]
     txn = replace(
         empty_txn(),
@@ -148,7 +157,7 @@ def make_table(
 
 
 def _write_partition(
-    folder: Path, made: MadePartition, unit: PartitionUnit, ticks: int, sidecars: bool, row_group_size: int
+    folder: Path, made: MadePartition, unit: PartitionUnit, ticks: int, sidecars: bool, write: Mapping[str, Any]
 ) -> Partition:
     place = folder / folder_name(unit, made.timestamp, made.name_txn, ticks_per_second=ticks)
     place.mkdir()
@@ -161,7 +170,7 @@ def _write_partition(
     key = {"questdb": json.dumps({"version": 1, "schema": noted})}
     table = pa.table([values for _, _, values in made.columns.values()], schema=pa.schema(fields, metadata=key))
     path = place / "data.parquet"
-    pq.write_table(table, path, row_group_size=row_group_size, compression="zstd")
+    pq.write_table(table, path, **write)
     data = path.read_bytes()
     if sidecars:
         sidecar = build_sidecar(lambda at, length: data[at : at + length], len(data), name=str(path), extensions=False)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.questdb.conditions import Conditions, answers
 
 from windrow.model.predicate import Comparison, In, IsNotNull, IsNull, Op, Predicate
 from windrow.planning.sidecar_literals import fitted_to_sidecar
@@ -29,9 +26,6 @@ PARTITIONS = sorted(path.parent for path in TABLES.glob("*/*/data.parquet"))
 BLOOMS, O3 = TABLES / "blooms-0/2024-01-01.1", TABLES / "o3-3-nulls/2024-02-02.2"
 AT_ONCE = 500
 LEAST = -(2**63)
-SENTINELS = [LEAST, -(2**31), 0]
-"""What stands for null in QuestDB itself: no row of a file has it."""
-OPS = ["=", "=", "<", "<=", ">", ">=", "!="]
 DESIGNATED = 8 | 1 << 17
 
 
@@ -56,79 +50,13 @@ def compares(kind: pa.DataType) -> bool:
     return not (pa.types.is_decimal256(kind) or pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind))
 
 
-class Conditions:
-    """Conditions on a table, by chance; their values are those of rows, or near them."""
-
-    def __init__(self, table: pa.Table, seed: int) -> None:
-        self._random = random.Random(seed)
-        self._kinds = {field.name: field.type for field in table.schema if field.name != "row_group"}
-        self._values = {name: [v for v in table[name].to_pylist() if v is not None] for name in self._kinds}
-
-    def take(self, count: int) -> Iterator[str]:
-        for _ in range(count):
-            yield self._condition()
-
-    def _condition(self) -> str:
-        parts = [self._test() for _ in range(self._random.choice([1, 1, 1, 2, 3]))]
-        joined = self._random.choice([" and ", " or "]).join(parts)
-        return f"not ({joined})" if self._random.random() < 0.1 else joined
-
-    def _test(self) -> str:
-        name = self._random.choice([*self._kinds, "ts"])
-        chance, column = self._random.random(), f'"{name}"'
-        if chance < 0.1:
-            return f"{column} is {self._random.choice(['', 'not '])}null"
-        if chance < 0.25:
-            return f"{column} in ({', '.join(self._literal(name) for _ in range(self._random.randint(1, 4)))})"
-        if chance < 0.35:
-            return f"{column} between {self._literal(name)} and {self._literal(name)}"
-        return f"{column} {self._random.choice(OPS)} {self._literal(name)}"
-
-    def _literal(self, name: str) -> str:
-        kind, values = self._kinds[name], self._values[name]
-        value = self._random.choice(values) if values else None
-        if pa.types.is_boolean(kind):
-            return self._random.choice(["true", "false"])
-        if pa.types.is_timestamp(kind):
-            return self._time(value)
-        if pa.types.is_string(kind):
-            return self._text(value)
-        if isinstance(kind, pa.UuidType):
-            made = self._random.randbytes(16).hex()
-            other = f"{made[:8]}-{made[8:12]}-{made[12:16]}-{made[16:20]}-{made[20:]}"
-            return f"'{value}'" if value is not None and self._random.random() < 0.7 else f"'{other}'"
-        return self._number(value, kind)
-
-    def _number(self, value: Any, kind: pa.DataType) -> str:
-        if pa.types.is_decimal(kind):
-            step = Decimal(1).scaleb(-kind.scale)
-            return str((value or Decimal(0)) + self._random.choice([0, 0, 1, -1]) * step)
-        if pa.types.is_floating(kind):
-            near = (0.0 if value is None else value) + self._random.choice([0, 0, 0.5, -0.5])
-            return f"{near:.7f}" if pa.types.is_float32(kind) else f"{near:.12f}"
-        if value is None or self._random.random() < 0.1:
-            return str(self._random.choice(SENTINELS))
-        return str(value + self._random.choice([0, 0, 1, -1]))
-
-    def _time(self, value: Any) -> str:
-        moment = datetime.fromisoformat("2024-01-01 00:00:00" if value is None else str(value)[:26])
-        moment += timedelta(microseconds=self._random.choice([0, 0, 1, -1, 10**9, -(10**9)]))
-        return f"'{moment.isoformat(sep=' ', timespec='microseconds')[:26]}+00'"
-
-    def _text(self, value: str | None) -> str:
-        text = (value or "x") + self._random.choice(["", "", "x"])
-        return "'" + text.replace("'", "''").replace("\0", "") + "'"
+def conditions_on(table: pa.Table, seed: int) -> Conditions:
+    return Conditions(table, seed, skip=["row_group"], often="ts")
 
 
 def matching(table: pa.Table, conditions: list[str]) -> list[set[int]]:
     """The row groups in which DuckDB finds a row that fulfils each condition."""
-    tests = ", ".join(f"bool_or(coalesce(({condition}), false))" for condition in conditions)
-    with duckdb.connect() as connection:
-        connection.execute("set timezone = 'UTC'")
-        connection.register("found", table)
-        connection.execute("create table data as select * from found")
-        rows = connection.execute(f"select row_group, {tests} from data group by row_group").fetchall()
-    return [{row[0] for row in rows if row[place]} for place in range(1, len(conditions) + 1)]
+    return [set(found or ()) for found in answers(table, conditions, "list(distinct row_group)")]
 
 
 def kept(sidecar: Sidecar, condition: str) -> set[int]:
@@ -141,7 +69,7 @@ def kept(sidecar: Sidecar, condition: str) -> set[int]:
 @pytest.mark.parametrize("count", [100, pytest.param(5_000, marks=pytest.mark.long)])
 def test_no_row_that_matches_is_left_out(folder: Path, count: int) -> None:
     table, sidecar = rows_of(folder), Sidecar.open(folder / "_pm")
-    conditions = list(Conditions(table, seed=count).take(count))
+    conditions = list(conditions_on(table, seed=count).take(count))
     left_out = 0
     for start in range(0, count, AT_ONCE):
         some = conditions[start : start + AT_ONCE]
@@ -157,7 +85,7 @@ def test_live_sidecars_leave_out_what_converted_ones_do(folder: Path) -> None:
     live, converted = Sidecar.open(folder / "_pm"), Sidecar.open(folder / "converter.pm")
     data = (folder / "data.parquet").read_bytes()
     ours = Sidecar.of(build_sidecar(lambda at, size: data[at : at + size], len(data), name="data.parquet"))
-    for condition in Conditions(rows_of(folder), seed=7).take(50):
+    for condition in conditions_on(rows_of(folder), seed=7).take(50):
         assert kept(live, condition) == kept(converted, condition) == kept(ours, condition), condition
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from windrow.model.predicate import And, Or, Predicate, columns_of, negation_normal_form
 
-__all__ = ["OldColumn", "OldColumns", "OldValues", "SchemaHistory", "TypeChange", "without_columns"]
+__all__ = ["OldColumn", "OldColumns", "OldValues", "SchemaHistory", "TypeChange", "stored_predicate"]
 
 
 class OldValues(StrEnum):
@@ -46,6 +46,10 @@ class OldColumn:
     """The column of maps that rows of that epoch may keep the value in instead; the value is text there."""
     readings: tuple[str, ...] = ()
     """SQL by which DuckDB makes the value, one after the other, where no rule does; the last has the newest type."""
+    stored_test: Callable[[Predicate], Predicate | None] | None = None
+    """Makes of a test of the value one of what files have, that every selected row meets; None where there is none.
+
+    The test has no others inside, but for Not before StartsWith."""
 
 
 OldColumns = Mapping[int, Mapping[str, OldColumn]]
@@ -74,20 +78,23 @@ class SchemaHistory:
         return {name: OldColumn(before[name], tuple(taken)) for name, taken in steps.items()}
 
 
-def without_columns(predicate: Predicate | None, columns: Collection[str]) -> Predicate | None:
-    """Return what a predicate demands of other columns: no less than that is true of every row that it selects."""
-    if predicate is None or columns_of(predicate).isdisjoint(columns):
+def stored_predicate(predicate: Predicate | None, old: Mapping[str, OldColumn]) -> Predicate | None:
+    """Return what a predicate demands of the values that files have: no less than is true of every row it selects."""
+    if predicate is None or columns_of(predicate).isdisjoint(old):
         return predicate
-    return _without(negation_normal_form(predicate), columns)
+    return _stored(negation_normal_form(predicate), old)
 
 
-def _without(predicate: Predicate, columns: Collection[str]) -> Predicate | None:
+def _stored(predicate: Predicate, old: Mapping[str, OldColumn]) -> Predicate | None:
     match predicate:
         case And(parts):
-            left = [each for part in parts if (each := _without(part, columns)) is not None]
+            left = [each for part in parts if (each := _stored(part, old)) is not None]
             return And(tuple(left)) if len(left) > 1 else left[0] if left else None
         case Or(parts):
-            any_of = [_without(part, columns) for part in parts]
+            any_of = [_stored(part, old) for part in parts]
             left = [each for each in any_of if each is not None]
             return Or(tuple(left)) if len(left) == len(any_of) else None
-    return predicate if columns_of(predicate).isdisjoint(columns) else None
+    changed = [old[name] for name in columns_of(predicate) if name in old]
+    if not changed:
+        return predicate
+    return None if changed[0].stored_test is None else changed[0].stored_test(predicate)

@@ -1,7 +1,8 @@
 """Plans of files of several schema epochs: each epoch is planned by itself, and what is read of it is marked with it.
 
 In files of an earlier epoch a column may have values of another type than the table has now. What is demanded of such a
-column cannot be asked of the metadata of these files, so it is left out of their plans; engines ask the rows.
+column is asked of the metadata of these files where there is a test of the stored values for it. Else it is left out of
+their plans, and engines ask the rows.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from windrow.model.epochs import OldColumns, without_columns
+from windrow.model.epochs import OldColumns, stored_predicate
 from windrow.model.rows import Rows
 from windrow.planning.data_files import DataFile
 from windrow.planning.scan_context import ScanContext
@@ -22,7 +23,7 @@ __all__ = ["asked_of", "epochs_planned", "joined_plans"]
 
 def asked_of(question: Question, epoch: int, old: OldColumns) -> Question:
     """Return what can be asked of the metadata of files of an epoch."""
-    predicate = without_columns(question.predicate, old.get(epoch, {}))
+    predicate = stored_predicate(question.predicate, old.get(epoch, {}))
     return question if predicate is question.predicate else replace(question, predicate=predicate)
 
 

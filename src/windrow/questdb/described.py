@@ -2,7 +2,7 @@
 
 `_pm` has no Parquet schema: it knows QuestDB's types instead, and by these the schema is written. Its columns are
 found by field id, so that renamed ones have the table's name, and dropped ones are left out. Bounds and bloom filters
-are taken over where the stored values are the values.
+are taken over where the stored values are the values, or where tests of the values can be made tests of what is stored.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def describe(pm: Sidecar, columns: Sequence[FileColumn]) -> bytes:
     for column in columns:
         _check(pm, column)
     places = [column.position for column in columns]
-    is_odd = np.array([not column.type.is_shown_as_stored for column in columns], bool)
+    is_opaque = np.array([not column.type.is_searched for column in columns], bool)
     chunks = pm.chunks[:, places]
-    chunks["stat_flags"][:, is_odd] &= np.uint8(~_BOUNDS & 0xFF)
+    chunks["stat_flags"][:, is_opaque] &= np.uint8(~_BOUNDS & 0xFF)
     descriptors = pm.descriptors[places]
     # Files that QuestDB updates in place keep a first guess at the repetition; levels are always right.
     descriptors["flags"] = descriptors["max_def_level"].astype(np.int32) << layout.REPETITION_SHIFT
@@ -63,7 +63,7 @@ def describe(pm: Sidecar, columns: Sequence[FileColumn]) -> bytes:
         chunks=chunks,
         long_bounds=_long_bounds(pm, chunks),
         blooms=_blooms(pm, columns),
-        pages=_pages(chunks),
+        pages=_pages(chunks, columns),
     )
     footer = pm.footer
     entries = snapshot_entries(created_by=_WRITER, version=2, key_value={}, etag=None)
@@ -112,7 +112,7 @@ def _header(pm: Sidecar, columns: Sequence[FileColumn], descriptors: NDArray[np.
 
 
 def _order(kind: ColumnType) -> Order:
-    if not kind.is_shown_as_stored:
+    if not kind.is_searched:
         return Order.UNDEFINED
     order = order_of(kind.code, kind.physical)
     # QuestDB has no unsigned numbers.
@@ -147,7 +147,7 @@ def _blooms(pm: Sidecar, columns: Sequence[FileColumn]) -> dict[tuple[int, int],
     found = {}
     filtered = set(pm.bloom_columns.tolist())
     for place, column in enumerate(columns):
-        if column.position in filtered and column.type.is_shown_as_stored:
+        if column.position in filtered and column.type.is_searched:
             for group in range(pm.row_group_count):
                 bits = pm.bloom(group, column.position)
                 if bits is not None:
@@ -155,8 +155,12 @@ def _blooms(pm: Sidecar, columns: Sequence[FileColumn]) -> dict[tuple[int, int],
     return found
 
 
-def _pages(chunks: NDArray[np.void]) -> NDArray[np.void]:
-    """What readers of a footer want to know; a chunk begins with its dictionary, which readers recognise."""
+def _pages(chunks: NDArray[np.void], columns: Sequence[FileColumn]) -> NDArray[np.void]:
+    """What readers of a footer want to know; a chunk begins with its dictionary, which readers recognise.
+
+    Bounds of values that are not shown as they are stored are for plans alone.
+    """
     pages = plain_pages(chunks)
-    pages["flags"] = PageFlag.HAS_STATISTICS
+    is_shown = np.array([column.type.is_shown_as_stored for column in columns], bool)
+    pages["flags"] = np.where(is_shown, int(PageFlag.HAS_STATISTICS), 0)
     return pages

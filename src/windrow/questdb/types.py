@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from windrow.errors import Incompatible
 from windrow.parquet.schema import PhysicalType
+from windrow.questdb.stored_tests import TESTED_AS_TEXT
 from windrow.sidecar.plain_schema import form_of
 from windrow.sidecar.types import NANOSECONDS, TAG_MASK, Tag
 
@@ -74,6 +75,11 @@ class ColumnType(NamedTuple):
     def is_shown_as_stored(self) -> bool:
         """Whether the stored values are the values; bounds then tell of them."""
         return bool(self.stored == self.shown)
+
+    @property
+    def is_searched(self) -> bool:
+        """Whether bounds of stored values can be used: they are the values, or their tests can be made of others."""
+        return self.is_shown_as_stored or self.tag in TESTED_AS_TEXT
 
 
 def column_type(code: int, where: str) -> ColumnType:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 
-from windrow.engines.duckdb.questdb_values import is_read_as_stored, readings_of, zero_of
+from windrow.engines.duckdb.questdb_values import has_stored_test, is_read_as_stored, readings_of, zero_of
 from windrow.engines.duckdb.relations import Relation
 from windrow.engines.scan import Scan
 from windrow.model.epochs import OldColumn
@@ -20,6 +21,7 @@ from windrow.planning.scan_context import ScanContext
 from windrow.planning.scan_plan import ScanPlan
 from windrow.questdb.partition import DATA
 from windrow.questdb.snapshot import PartitionFile, Snapshot
+from windrow.questdb.stored_tests import stored_test
 from windrow.questdb.types import ColumnType, column_type
 from windrow.questions.naming import Question
 from windrow.questions.spelling import sql_text
@@ -100,7 +102,8 @@ def _changed(
         elif not is_read_as_stored(column.type, wanted, has_nulls=column.has_nulls):
             readings = readings_of(name, column.type, wanted, where)
             if readings:
-                changed[name] = OldColumn(column.type.stored, (), readings=readings)
+                test = partial(stored_test, wanted.tag) if has_stored_test(column.type, wanted) else None
+                changed[name] = OldColumn(column.type.stored, (), readings=readings, stored_test=test)
     return changed
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from windrow.errors import Incompatible
+from windrow.questdb.stored_tests import TESTED_AS_TEXT
 from windrow.questdb.types import (
     GEOHASHES,
     TEXTS,
@@ -21,7 +22,7 @@ from windrow.questdb.types import (
 from windrow.questions.spelling import sql_name, sql_text
 from windrow.sidecar.types import Tag
 
-__all__ = ["is_read_as_stored", "readings_of", "zero_of"]
+__all__ = ["has_stored_test", "is_read_as_stored", "readings_of", "zero_of"]
 
 _BASE32 = "0123456789bcdefghjkmnpqrstuvwxyz"
 _INTEGERS = {Tag.BYTE: "TINYINT", Tag.SHORT: "SMALLINT", Tag.INT: "INTEGER", Tag.LONG: "BIGINT"}
@@ -44,6 +45,11 @@ def is_read_as_stored(stored: ColumnType, wanted: ColumnType, *, has_nulls: bool
         return True
     is_wider = stored.tag in _SIZES and wanted.tag in _SIZES and _SIZES.index(stored.tag) <= _SIZES.index(wanted.tag)
     return bool(is_wider or (stored.tag, wanted.tag) == (Tag.FLOAT, Tag.DOUBLE) or stored.stored == wanted.stored)
+
+
+def has_stored_test(stored: ColumnType, wanted: ColumnType) -> bool:
+    """Whether tests of the table's values can be made tests of a file's values."""
+    return stored.tag == wanted.tag and stored.tag in TESTED_AS_TEXT
 
 
 def zero_of(wanted: ColumnType) -> str | None:
