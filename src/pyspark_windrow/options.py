@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import windrow
+from windrow.databases import open_database, open_table
 from windrow.engines.scan import Scan
 from windrow.errors import InvalidInput
 from windrow.ingest.sink_options import needed_option, option_flag, refuse_unknown, store_options_of
 from windrow.lake import Lake
-from windrow.questdb import open_database, open_table
 
 __all__ = ["ReadOptions"]
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 from windrow import forking
 from windrow.cache import Cache, Caches, CacheSettings, MemoryCache, counted, default_cache
 from windrow.context import Context
+from windrow.databases import Database, open_database, open_table
 from windrow.engines.answer import Answer
 from windrow.engines.duckdb.constants import Parameters
 from windrow.engines.duckdb.engine import Asked, DuckDBEngine
@@ -38,7 +39,6 @@ from windrow.planning.data_files import weight_of
 from windrow.planning.foreign_files import ForeignFiles
 from windrow.planning.scan_context import ScanContext
 from windrow.planning.scan_plan import ScanPlan
-from windrow.questdb.database import Database, open_database, open_table
 from windrow.questdb.snapshot import Native
 from windrow.reading.cells import Cells
 from windrow.reading.read_context import ReadContext

@@ -13,8 +13,8 @@ import time
 import pyarrow.compute as pc
 import pytest
 
+from windrow.databases import open_table
 from windrow.engines.duckdb.questdb import scan_snapshot
-from windrow.questdb import open_table
 
 pytestmark = pytest.mark.interop
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.questdb.read_tables import as_json
 
-from windrow.questdb import open_database, open_table
+from windrow.databases import open_database, open_table
 from windrow.questdb.checking import check_table
 
 pytestmark = pytest.mark.interop

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from windrow.databases import open_table
 from windrow.errors import Damaged, Incompatible, NotFound, StorageError, WindrowError
-from windrow.questdb import open_table
 from windrow.questdb.snapshot import open_snapshot
 from windrow.questdb.txn import REMOTE_BIT
 

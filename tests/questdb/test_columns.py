@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import windrow
+from windrow.databases import open_table
 from windrow.errors import Incompatible
-from windrow.questdb import open_table
 from windrow.questdb.meta import PartitionUnit
 from windrow.sidecar.types import decimal_type
 

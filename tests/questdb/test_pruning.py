@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import windrow
+from windrow.databases import open_table
 from windrow.engines.duckdb.questdb import scan_snapshot
-from windrow.questdb import open_table
 from windrow.sidecar.types import Tag
 
 from .conditions import Conditions, answers

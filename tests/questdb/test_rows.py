@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import windrow
+from windrow.databases import open_database, open_table
 from windrow.errors import Damaged, Incompatible, InvalidInput, NotFound
-from windrow.questdb import open_database, open_table
 from windrow.questions.spelling import sql_name
 
 from .read_tables import CASES, GOLDEN, WITH_ROWS, as_json, copy_case, golden_rows

@@ -7,8 +7,8 @@ import pytest
 from pyspark.errors import PySparkException
 
 from pyspark_windrow.options import ReadOptions
+from windrow.databases import open_table
 from windrow.errors import InvalidInput
-from windrow.questdb import open_table
 
 from .read_tables import WITH_ROWS, as_json, copy_case, golden_rows
 

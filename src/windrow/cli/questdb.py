@@ -116,7 +116,7 @@ def scan(
     **chosen: Any,
 ) -> None:
     """Write the rows of one table, all of one commit, also while QuestDB writes to it."""
-    from windrow.questdb import open_table
+    from windrow.databases import open_table
 
     kind = chosen_format(invocation, form, output)
     table = open_table(one_table(path, name), native="skip" if skip_native else "refuse", recover=recover)
@@ -139,8 +139,8 @@ def scan(
 
 def tables_named(path: str, name: str | None) -> list[Path]:
     """The folders of the tables at a path, or of the one that is named."""
+    from windrow.databases import open_database
     from windrow.errors import NotFound
-    from windrow.questdb import open_database
     from windrow.questdb.migration_plan import tables_at
 
     if name is not None:

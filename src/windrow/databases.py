@@ -11,17 +11,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from windrow.engines.duckdb.questdb import scan_snapshot
+from windrow.engines.scan import Scan
 from windrow.errors import NotFound
 from windrow.model.limits import NO_LIMITS, Limits
 from windrow.model.predicate import Predicate
 from windrow.model.rows import Rows
 from windrow.questdb.registry import is_table_folder, table_folders, table_name
 from windrow.questdb.snapshot import Native, Snapshot, open_snapshot
-
-if TYPE_CHECKING:
-    from windrow.engines.scan import Scan
 
 __all__ = ["Database", "DatabaseTable", "TableEntry", "open_database", "open_table"]
 
@@ -55,8 +53,6 @@ class DatabaseTable:
 
     def scan(self, where: str | Predicate | None = None, columns: Iterable[str] | None = None) -> Scan:
         """Return some columns of the rows that meet a condition, for any engine; all from one snapshot, taken now."""
-        from windrow.engines.duckdb.questdb import scan_snapshot
-
         return scan_snapshot(self.snapshot, where, columns, limits=self.limits)
 
 
