@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from windrow.cli.answers import output_options, write_answer
 from windrow.cli.exit_codes import ExitCode
 from windrow.cli.invocation import Invocation
 from windrow.cli.options import Group, pass_invocation
 from windrow.cli.progress import stepping
-from windrow.cli.sql_output import MOST_SHOWN, Format, chosen_format, shown, write, written_aside
+from windrow.cli.sql_output import chosen_format
 from windrow.cli.text import fields
 from windrow.cli.text import table as text_table
 from windrow.model.units import format_count
@@ -93,13 +92,7 @@ def _check_text(found: dict[str, Any]) -> str:
 @click.argument("name", metavar="[TABLE]", required=False)
 @click.option("--where", metavar="CONDITION", help="Such as: symbol = 'BTC-USD' and price > 5")
 @click.option("--columns", metavar="NAMES", help="Only these, with commas between them.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice([str(each) for each in Format]),
-    help="What to write.  [default: as the name of the output ends, else table]",
-)
-@click.option("-o", "--output", metavar="FILE", help="Write to this file instead of stdout.")
+@output_options
 @click.option("--skip-native", is_flag=True, help="Leave native partitions out; without this they are an error.")
 @click.option("--recover", is_flag=True, help="Read partitions that a killed QuestDB left with a wrong size.")
 @pass_invocation
@@ -120,21 +113,8 @@ def scan(
 
     kind = chosen_format(invocation, form, output)
     table = open_table(one_table(path, name), native="skip" if skip_native else "refuse", recover=recover)
-    start = time.perf_counter()
     names = None if chosen["columns"] is None else [each.strip() for each in chosen["columns"].split(",")]
-    reader = table.scan(chosen["where"], names).to_reader()
-    if output is not None:
-        with written_aside(output) as sink:
-            rows = write(kind, reader, sink)
-        seconds = time.perf_counter() - start
-        said = {"output": output, "format": str(kind), "rows": rows, "seconds": round(seconds, 3)}
-        invocation.output.answer(said, lambda: f"{format_count(rows, 'row')} in {output}, {seconds:.3f} s")
-    elif kind is Format.TABLE and sys.stdout.isatty():
-        found = shown(reader, MOST_SHOWN)
-        click.echo(f"{found.text(short=True)}\n{found.counted}, {time.perf_counter() - start:.3f} s")
-    else:
-        write(kind, reader, sys.stdout.buffer)
-        sys.stdout.buffer.flush()
+    write_answer(invocation, lambda into: into(table.scan(chosen["where"], names).to_reader()), kind, output)
 
 
 def tables_named(path: str, name: str | None) -> list[Path]:

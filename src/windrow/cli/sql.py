@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
+from windrow.cli.answers import output_options, write_answer
 from windrow.cli.invocation import Invocation
 from windrow.cli.options import Command, pass_invocation
-from windrow.cli.sql_output import (
-    MOST_SHOWN,
-    Format,
-    chosen_format,
-    explained,
-    is_explain,
-    shown,
-    write,
-    written_aside,
-)
+from windrow.cli.sql_output import Format, chosen_format, explained, is_explain
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from windrow.lake import Lake
 
 __all__ = ["sql"]
@@ -32,13 +22,7 @@ __all__ = ["sql"]
 
 @click.command(cls=Command, short_help="Answer a query, or many in a shell.")
 @click.argument("query", required=False)
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice([str(each) for each in Format]),
-    help="What to write.  [default: as the name of the output ends, else table]",
-)
-@click.option("-o", "--output", metavar="FILE", help="Write to this file instead of stdout.")
+@output_options
 @click.option("--explain", is_flag=True, help="Say what the query would read, and why, and do not.")
 @click.option("--sandbox", is_flag=True, help="Let queries read tables of the lake, and do nothing else.")
 @pass_invocation
@@ -65,41 +49,10 @@ def sql(
             run_shell(lake, chosen)
         elif explain or (chosen is Format.TABLE and output is None and is_explain(text)):
             invocation.output.answer(*_explained(lake, text))
-        elif output is not None:
-            _to_file(invocation, lake, text, chosen, output)
-        elif chosen is Format.TABLE and sys.stdout.isatty():
-            _to_terminal(lake, text)
         else:
-            _to_stdout(lake, text, chosen)
+            write_answer(invocation, partial(lake.stream, text), chosen, output)
 
 
 def _explained(lake: Lake, query: str) -> tuple[object, Callable[[], str]]:
     said, text = explained(lake, query)
     return said, lambda: text
-
-
-def _to_stdout(lake: Lake, query: str, form: Format) -> None:
-    sink = sys.stdout.buffer
-    lake.stream(query, lambda batches: write(form, batches, sink))
-    sink.flush()
-
-
-def _to_terminal(lake: Lake, query: str) -> None:
-    start = time.perf_counter()
-    found = lake.stream(query, lambda batches: shown(batches, MOST_SHOWN))
-    seconds = time.perf_counter() - start
-    click.echo(found.text(short=True))
-    click.secho(f"{found.counted}, {seconds:.3f} s", dim=True)
-
-
-def _to_file(invocation: Invocation, lake: Lake, query: str, form: Format, output: str) -> None:
-    start = time.perf_counter()
-
-    def to_file(batches: pa.RecordBatchReader) -> int:
-        with written_aside(output) as sink:
-            return write(form, batches, sink)
-
-    rows = lake.stream(query, to_file)
-    seconds = time.perf_counter() - start
-    said = {"output": output, "format": str(form), "rows": rows, "seconds": round(seconds, 3)}
-    invocation.output.answer(said, lambda: f"{rows:,} {'row' if rows == 1 else 'rows'} in {output}, {seconds:.3f} s")

@@ -1,0 +1,73 @@
+"""Where the rows of a query or a scan go: to a terminal, a pipe or a file."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import click
+
+from windrow.cli.invocation import Invocation
+from windrow.cli.sql_output import MOST_SHOWN, Format, shown, write, written_aside
+from windrow.model.units import format_count
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Answers", "output_options", "write_answer"]
+
+T = TypeVar("T")
+
+
+class Answers(Protocol):
+    """Gives batches of rows to a function, and back what the function returns."""
+
+    def __call__(self, into: Callable[[pa.RecordBatchReader], T], /) -> T:
+        """Call the function once."""
+        ...
+
+
+def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options `form`, a format, and `output`, a file."""
+    form = click.option(
+        "--format",
+        "form",
+        type=click.Choice([str(each) for each in Format]),
+        help="What to write.  [default: as the name of the output ends, else table]",
+    )
+    output = click.option("-o", "--output", metavar="FILE", help="Write to this file instead of stdout.")
+    return form(output(command))
+
+
+def write_answer(invocation: Invocation, answers: Answers, form: Format, output: str | None) -> None:
+    """Write rows to a file, else to stdout; of a table, a terminal gets the first rows."""
+    if output is not None:
+        _to_file(invocation, answers, form, output)
+    elif form is Format.TABLE and sys.stdout.isatty():
+        _to_terminal(answers)
+    else:
+        answers(lambda batches: write(form, batches, sys.stdout.buffer))
+        sys.stdout.buffer.flush()
+
+
+def _to_terminal(answers: Answers) -> None:
+    start = time.perf_counter()
+    found = answers(lambda batches: shown(batches, MOST_SHOWN))
+    seconds = time.perf_counter() - start
+    click.echo(found.text(short=True))
+    click.secho(f"{found.counted}, {seconds:.3f} s", dim=True)
+
+
+def _to_file(invocation: Invocation, answers: Answers, form: Format, output: str) -> None:
+    start = time.perf_counter()
+
+    def to_file(batches: pa.RecordBatchReader) -> int:
+        with written_aside(output) as sink:
+            return write(form, batches, sink)
+
+    rows = answers(to_file)
+    seconds = time.perf_counter() - start
+    said = {"output": output, "format": str(form), "rows": rows, "seconds": round(seconds, 3)}
+    invocation.output.answer(said, lambda: f"{format_count(rows, 'row')} in {output}, {seconds:.3f} s")
