@@ -7,13 +7,13 @@ import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
 from windrow import forking
 from windrow.cache import Cache, Caches, CacheSettings, MemoryCache, counted, default_cache
+from windrow.closing import Closing
 from windrow.context import Context
 from windrow.databases import Database, open_database, open_table
 from windrow.engines.answer import Answer
@@ -56,7 +56,7 @@ _MOST_SHOWN = 10
 """Tables in the text of a lake."""
 
 
-class Lake:
+class Lake(Closing):
     """An open lake. Close it, or use it in a `with` block."""
 
     def __init__(
@@ -272,14 +272,6 @@ class Lake:
             self._engine.close()
         self.cache.record()
         self.context.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def connect(  # noqa: PLR0913 - each is a word that a user may say

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from types import TracebackType
-from typing import Self
 
+from windrow.closing import Closing
 from windrow.metastore.auditing import Auditing
 from windrow.metastore.collecting import Collecting
 from windrow.metastore.compaction import CompactionRecords
@@ -20,7 +19,7 @@ from windrow.metastore.scopes import Scopes
 __all__ = ["SqlMetastore"]
 
 
-class SqlMetastore(Restoring, Auditing, Collecting, Pins, Heat, CompactionRecords, Lakes):
+class SqlMetastore(Restoring, Auditing, Collecting, Pins, Heat, CompactionRecords, Lakes, Closing):
     """Versions, splits, commits, pins, checkpoints and runs of compaction in a SQL database.
 
     `url` is `sqlite:///path` or `postgresql://...`. An empty database is set up unless `create` is False. `clock`
@@ -42,14 +41,6 @@ class SqlMetastore(Restoring, Auditing, Collecting, Pins, Heat, CompactionRecord
     def close(self) -> None:
         """Give all connections back."""
         self.database.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _no_step(_: str) -> None:

@@ -12,11 +12,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import pyarrow as pa
 
+from windrow.closing import Closing
 from windrow.errors import Conflict, Damaged, NotFound, StorageError
 from windrow.questdb.committed import CommittedFile, check_partition
 from windrow.questdb.folders import folder_name
@@ -32,7 +31,7 @@ _GRACE = 3
 
 
 @dataclass(eq=False)
-class HeldSnapshot:
+class HeldSnapshot(Closing):
     """One committed state of a table; its folders stay until it is closed."""
 
     txn: Txn
@@ -52,14 +51,6 @@ class HeldSnapshot:
         """Let go of the folders."""
         while self.locks:
             os.close(self.locks.pop())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __del__(self) -> None:
         self.close()

@@ -12,13 +12,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from windrow.closing import Closing
 from windrow.errors import AlreadyExists, Closed, Conflict, Damaged, Incompatible, NotFound
 from windrow.questdb.committed import DATA, SIDECAR, CommittedFile, check_partition, describe_file
 from windrow.questdb.files import Files, FileSink
@@ -77,7 +76,7 @@ def create_table(
     files.sync_folder(table.parent)
 
 
-class PartitionStore:
+class PartitionStore(Closing):
     """The one writer of a table."""
 
     def __init__(
@@ -109,14 +108,6 @@ class PartitionStore:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def append(self, rows: pa.Table) -> Txn:
         """Add rows, late ones too, and commit them."""

@@ -20,10 +20,9 @@ import time
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from types import TracebackType
-from typing import Self
 
 from windrow import forking
+from windrow.closing import Closing
 from windrow.errors import Closed, MetastoreError, SnapshotExpired, WindrowError
 from windrow.metastore import Metastore, Pin, SplitQuery
 
@@ -50,7 +49,7 @@ class _Shared:
         self.idle_since = 0.0
 
 
-class Hold:
+class Hold(Closing):
     """One reader's hold on a version; it ends when it is closed."""
 
     def __init__(self, pins: Pins, shared: _Shared) -> None:
@@ -81,14 +80,6 @@ class Hold:
         if shared is not None:
             self._pins.leave(shared)
             self._pins.stop_on_close(self, None)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __del__(self) -> None:
         self.close()

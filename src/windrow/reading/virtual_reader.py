@@ -13,13 +13,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import suppress
 from itertools import groupby
-from types import TracebackType
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from windrow.cache import Cache, CacheKey, CacheKind, LayeredCache, MemoryCache
+from windrow.closing import Closing
 from windrow.errors import Closed, Damaged, WindrowError
 from windrow.planning.data_files import DataFile
 from windrow.planning.footers import FIRST_CONTACT
@@ -62,7 +62,7 @@ class ReadCounts(NamedTuple):
     cache_hits: int
 
 
-class VirtualReader:
+class VirtualReader(Closing):
     """A virtual file that can be read from any thread; use it in a `with` block.
 
     What an engine makes of an error that it meets while reading is its own affair: the error is kept in `failure`.
@@ -128,14 +128,6 @@ class VirtualReader:
     def _check_open(self) -> None:
         if self._is_closed:
             raise Closed("this virtual file is closed: the scan that it belongs to has ended; scan again")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _read(self, address: int, length: int) -> bytes:
         starts, segments = self._starts, self._placed
