@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -17,18 +16,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.model.predicate import (
-    And,
-    Between,
-    Comparison,
-    In,
-    IsNotNull,
-    IsNull,
-    Literal,
-    Predicate,
-    StartsWith,
-    negation_normal_form,
-)
+from windrow.model.operators import Literal, Test, operator_of, with_literals
+from windrow.model.predicate import And, Predicate, negation_normal_form
 from windrow.questions.conditions import each_test
 
 __all__ = ["fitted", "fitted_exactly", "fitted_where_typed"]
@@ -54,7 +43,7 @@ def fitted_exactly(predicate: Predicate, schema: pa.Schema) -> Predicate | None:
     """Return the same where nothing of the predicate is lost by it, else None."""
     tests: list[Predicate | None] = []
 
-    def fit(test: Any) -> Predicate | None:
+    def fit(test: Test) -> Predicate | None:
         tests.append(_fitted_test(test, schema))
         return tests[-1]
 
@@ -65,34 +54,22 @@ def fitted_exactly(predicate: Predicate, schema: pa.Schema) -> Predicate | None:
 def fitted_where_typed(predicate: Predicate, schema: pa.Schema) -> Predicate:
     """Return the same with values of the types of those columns that the schema has; other tests stay as they are."""
 
-    def fit(test: Any) -> Predicate | None:
+    def fit(test: Test) -> Predicate | None:
         return test if schema.get_field_index(test.column) < 0 else _fitted_test(test, schema)
 
     return each_test(negation_normal_form(predicate), fit) or And(())
 
 
-def _fitted_test(test: Any, schema: pa.Schema) -> Predicate | None:
+def _fitted_test(test: Test, schema: pa.Schema) -> Test | None:
     if schema.get_field_index(test.column) < 0:
         return None
     column_type = schema.field(test.column).type
     kind = column_type.value_type if pa.types.is_dictionary(column_type) else column_type
-    match test:
-        case IsNull() | IsNotNull():
-            return test
-        case StartsWith():
-            return test if _is_text(kind) else None
-        case Comparison(value=value):
-            found = _fitted_values((value,), kind)
-            if found is None:
-                return None
-            return test if found[0] is value else replace(test, value=found[0])
-        case Between(low=low, high=high):
-            found = _fitted_values((low, high), kind)
-            return None if found is None else replace(test, low=found[0], high=found[1])
-        case In(values=values):
-            found = _fitted_values(values, kind)
-            return None if found is None else replace(test, values=found)
-    return None
+    operator = operator_of(test)
+    if operator.is_about_text and not _is_text(kind):
+        return None
+    found = _fitted_values(operator.literals(test), kind)
+    return None if found is None else with_literals(test, found)
 
 
 def _fitted_values(values: tuple[Literal, ...], kind: pa.DataType) -> tuple[Literal, ...] | None:

@@ -16,6 +16,7 @@ from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
 from windrow.errors import InvalidInput
+from windrow.model.operators import comparisons_of, mirrored
 from windrow.model.predicate import (
     And,
     Between,
@@ -31,23 +32,10 @@ from windrow.model.predicate import (
     StartsWith,
 )
 
-__all__ = ["OPS", "Reading", "listed", "literal_of", "mirrored", "parse_condition", "parse_where", "predicate_of"]
+__all__ = ["OPS", "Reading", "listed", "literal_of", "parse_condition", "parse_where", "predicate_of"]
 
-OPS: dict[type[exp.Expr], Op] = {
-    exp.EQ: Op.EQUAL,
-    exp.NEQ: Op.NOT_EQUAL,
-    exp.LT: Op.LESS,
-    exp.LTE: Op.LESS_OR_EQUAL,
-    exp.GT: Op.GREATER,
-    exp.GTE: Op.GREATER_OR_EQUAL,
-}
+OPS: dict[type[exp.Expr], Op] = {getattr(exp, name): op for name, op in comparisons_of("sqlglot").items()}
 """What each comparison of SQL is."""
-_MIRRORED = {
-    Op.LESS: Op.GREATER,
-    Op.LESS_OR_EQUAL: Op.GREATER_OR_EQUAL,
-    Op.GREATER: Op.LESS,
-    Op.GREATER_OR_EQUAL: Op.LESS_OR_EQUAL,
-}
 _TIMES = (exp.DataType.Type.TIMESTAMP, exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPNTZ)
 
 
@@ -59,11 +47,6 @@ class Reading:
     """The name that an expression has as a column."""
     constant: Callable[[exp.Expr], Literal]
     """The value of an expression without columns."""
-
-
-def mirrored(op: Op) -> Op:
-    """Return the comparison that says the same with its sides exchanged."""
-    return _MIRRORED.get(op, op)
 
 
 def parse_where(text: str) -> Predicate:
