@@ -7,13 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from windrow.errors import InvalidInput
 from windrow.model.operators import (
     Between,
     Comparison,
+    ILike,
     In,
     IsNotNull,
     IsNull,
     Op,
+    RegexpMatches,
     StartsWith,
     comparisons_of,
     literals_of,
@@ -26,6 +29,10 @@ from windrow.questions.spelling import spelled
 
 TEXTS = ["", "a", "aB", "Ab", "b", "é", "ab\n", "K\u212a", "\u0130", "%_", "\\"]
 WORDS = st.sampled_from(TEXTS)
+EXPRESSIONS = st.sampled_from(
+    ["^a", "^aB?", "^", "b$", "^a|b", "^(a)", "(?i)^ab", "^a*b", "^K", r"^\\x", "^ab+", "^^a", "."]
+)
+PATTERNS = st.text("aAbkKiI%_\\\u212a\u0130é", max_size=3)
 TESTS = st.one_of(
     st.builds(Comparison, st.just("x"), st.sampled_from(Op), WORDS),
     st.builds(In, st.just("x"), st.lists(WORDS, max_size=3).map(tuple)),
@@ -33,6 +40,8 @@ TESTS = st.one_of(
     st.builds(IsNull, st.just("x")),
     st.builds(IsNotNull, st.just("x")),
     st.builds(StartsWith, st.just("x"), WORDS),
+    st.builds(RegexpMatches, st.just("x"), EXPRESSIONS),
+    st.builds(ILike, st.just("x"), PATTERNS),
 )
 
 
@@ -108,3 +117,9 @@ def test_each_test_of_a_predicate_is_changed_and_looked_at():
     assert columns_of(predicate) == {"x"}
     assert [*value_tests(predicate)] == [Comparison("x", Op.EQUAL, 1)]
     assert [*value_tests(Not(IsNull("x")))] == []
+
+
+@pytest.mark.parametrize("kind", [StartsWith, RegexpMatches, ILike])
+def test_a_pattern_is_text(kind):
+    with pytest.raises(InvalidInput, match="found 1"):
+        kind("x", 1)

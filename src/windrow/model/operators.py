@@ -19,11 +19,13 @@ import pyarrow.compute as pc
 
 from windrow.errors import InvalidInput
 from windrow.model.ordering import comparable
+from windrow.model.patterns import any_case_prefixes, any_case_regex, compiled, matches_any_case, regex_prefix
 
 __all__ = [
     "Between",
     "Comparison",
     "Engine",
+    "ILike",
     "In",
     "Interval",
     "IsNotNull",
@@ -31,6 +33,7 @@ __all__ = [
     "Literal",
     "Op",
     "Operator",
+    "RegexpMatches",
     "StartsWith",
     "Test",
     "Truth",
@@ -146,7 +149,33 @@ class StartsWith:
             raise InvalidInput(f"predicate on {self.column!r}: a prefix is text, found {self.prefix!r}")
 
 
-Test: TypeAlias = Comparison | In | Between | IsNull | IsNotNull | StartsWith
+@dataclass(frozen=True, slots=True)
+class RegexpMatches:
+    """A regular expression of RE2 is found in the column."""
+
+    column: str
+    pattern: str
+
+    def __post_init__(self) -> None:
+        _check_column(self.column)
+        _check_pattern(self.column, self.pattern)
+        if compiled(self.pattern) is None:
+            raise InvalidInput(f"predicate on {self.column!r}: {self.pattern!r} is no regular expression of RE2")
+
+
+@dataclass(frozen=True, slots=True)
+class ILike:
+    """The column is LIKE a pattern, whatever the case."""
+
+    column: str
+    pattern: str
+
+    def __post_init__(self) -> None:
+        _check_column(self.column)
+        _check_pattern(self.column, self.pattern)
+
+
+Test: TypeAlias = Comparison | In | Between | IsNull | IsNotNull | StartsWith | RegexpMatches | ILike
 
 
 # ---- what a record says
@@ -330,6 +359,19 @@ def _starts_with(test: StartsWith, value: object) -> Truth:
     return None if value is None else _text(test.column, value, test.prefix).startswith(test.prefix)
 
 
+def _finds(test: RegexpMatches, value: object) -> Truth:
+    return None if value is None else bool(compiled(test.pattern).search(_text(test.column, value, test.pattern)))
+
+
+def _is_alike(test: ILike, value: object) -> Truth:
+    return None if value is None else matches_any_case(test.pattern, _text(test.column, value, test.pattern))
+
+
+def _may_be_alike(test: ILike, texts: pa.Array) -> pa.Array:
+    """The texts that are alike, and those outside of ASCII, of which RE2 knows other cases than DuckDB."""
+    return pc.or_(pc.invert(pc.string_is_ascii(texts)), pc.match_substring_regex(texts, any_case_regex(test.pattern)))
+
+
 _OPERATORS: dict[type, Operator] = {
     In: Operator(
         literals=lambda test: test.values,
@@ -366,6 +408,28 @@ _OPERATORS: dict[type, Operator] = {
         texts=lambda test, texts: pc.starts_with(texts, test.prefix),
         sql={Engine.DUCKDB: "starts_with({column}, {0})", Engine.SPARK: "startswith({column}, {0})"},
     ),
+    RegexpMatches: Operator(
+        literals=lambda test: (test.pattern,),
+        with_literals=lambda test, literals: RegexpMatches(test.column, *literals),
+        truth=_finds,
+        intervals=lambda test: (Interval.prefixed(regex_prefix(test.pattern)),),
+        is_exact=False,
+        is_about_text=True,
+        texts=lambda test, texts: pc.match_substring_regex(texts, test.pattern),
+        # Spark's regular expressions are Java's.
+        sql={Engine.DUCKDB: "regexp_matches({column}, {0})"},
+    ),
+    ILike: Operator(
+        literals=lambda test: (test.pattern,),
+        with_literals=lambda test, literals: ILike(test.column, *literals),
+        truth=_is_alike,
+        intervals=lambda test: tuple(map(Interval.prefixed, any_case_prefixes(test.pattern))),
+        is_exact=False,
+        is_about_text=True,
+        texts=_may_be_alike,
+        # Spark's lower case of a text is not that of its characters.
+        sql={Engine.DUCKDB: "({column} ILIKE {0})"},
+    ),
 }
 
 
@@ -394,6 +458,11 @@ def _not_comparable(column: str, value: object, literal: object) -> InvalidInput
 def _check_column(column: str) -> None:
     if not column or not isinstance(column, str):
         raise InvalidInput(f"predicate on {column!r}: expected the name of a column")
+
+
+def _check_pattern(column: str, pattern: object) -> None:
+    if not isinstance(pattern, str):
+        raise InvalidInput(f"predicate on {column!r}: a pattern is text, found {pattern!r}")
 
 
 def _check_literals(column: str, values: tuple[object, ...]) -> None:

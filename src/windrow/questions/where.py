@@ -21,6 +21,7 @@ from windrow.model.predicate import (
     And,
     Between,
     Comparison,
+    ILike,
     In,
     IsNotNull,
     IsNull,
@@ -29,6 +30,7 @@ from windrow.model.predicate import (
     Op,
     Or,
     Predicate,
+    RegexpMatches,
     StartsWith,
 )
 
@@ -118,9 +120,7 @@ def _between(condition: exp.Between, reading: Reading) -> Predicate:
 
 
 def _like(condition: exp.Like, reading: Reading) -> Predicate:
-    pattern = reading.constant(condition.expression)
-    if not isinstance(pattern, str):
-        raise _unsaid(condition)
+    pattern = _pattern(condition, reading)
     prefix, wildcard = pattern[:-1], pattern[-1:]
     if wildcard != "%" or "%" in prefix or "_" in prefix:
         raise InvalidInput(f"{condition.sql('duckdb')}: only a prefix can be looked for, such as LIKE 'cpu%'")
@@ -135,6 +135,25 @@ def _starts_with(condition: exp.StartsWith, reading: Reading) -> Predicate:
     return StartsWith(reading.column(condition.this), prefix)
 
 
+def _regexp(condition: exp.RegexpLike, reading: Reading) -> Predicate:
+    # The operator `~` is parsed to the same, and means a match of the whole text; only calls have a place in the query.
+    if condition.args.get("flag") is not None or "start" not in condition.meta:
+        raise _unsaid(condition)
+    return RegexpMatches(reading.column(condition.this), _pattern(condition, reading))
+
+
+def _ilike(condition: exp.ILike, reading: Reading) -> Predicate:
+    found = ILike(reading.column(condition.this), _pattern(condition, reading))
+    return Not(found) if condition.args.get("negate") else found
+
+
+def _pattern(condition: exp.Binary, reading: Reading) -> str:
+    pattern = reading.constant(condition.expression)
+    if not isinstance(pattern, str):
+        raise _unsaid(condition)
+    return pattern
+
+
 _READERS: dict[type[exp.Expr], Callable[[Any, Reading], Predicate]] = {
     exp.Paren: lambda each, reading: predicate_of(each.this, reading),
     exp.And: lambda each, reading: And(tuple(predicate_of(part, reading) for part in each.flatten())),
@@ -145,6 +164,8 @@ _READERS: dict[type[exp.Expr], Callable[[Any, Reading], Predicate]] = {
     exp.Between: _between,
     exp.Like: _like,
     exp.StartsWith: _starts_with,
+    exp.RegexpLike: _regexp,
+    exp.ILike: _ilike,
 }
 
 
@@ -200,7 +221,7 @@ def _cast(expression: exp.Cast) -> Literal:
 def _unsaid(expression: exp.Expr) -> InvalidInput:
     return InvalidInput(
         f"{expression.sql('duckdb')}: this cannot be asked of metadata; use comparisons of a column with a value, IN, "
-        "BETWEEN, IS NULL, LIKE 'prefix%', AND, OR and NOT"
+        "BETWEEN, IS NULL, LIKE 'prefix%', ILIKE, regexp_matches, AND, OR and NOT"
     )
 
 
