@@ -6,7 +6,6 @@ None says that a test is not understood here, so that everything may. Nulls pass
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,14 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from windrow.model.operators import Interval, Literal, Test, operator_of, with_literals
+from windrow.model.column_types import type_of
+from windrow.model.operators import Interval, Test, operator_of, with_literals
 from windrow.model.predicate import Or, Predicate
 
 __all__ = ["matching_texts", "matching_values"]
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
-_LEAST, _MOST = -(2**63), 2**63 - 1
 _Mask: TypeAlias = NDArray[np.bool_]
 _Compare: TypeAlias = Callable[[str, Any], _Mask]
 """Compares all values with one, by a name that numpy and pyarrow share."""
@@ -63,7 +60,7 @@ def matching_values(test: Predicate, values: NDArray[Any], kind: pa.DataType) ->
     if values.dtype.kind != "i" or not isinstance(test, Test):
         return None
     operator = operator_of(test)
-    numbers: tuple[Any, ...] = tuple(_number(value, kind) for value in operator.literals(test))
+    numbers: tuple[Any, ...] = tuple(map(type_of(kind).decoded_number, operator.literals(test)))
     if operator.intervals is None or operator.is_about_text or None in numbers:
         return None
     return _within(
@@ -90,13 +87,3 @@ def _inside(interval: Interval, compare: _Compare) -> _Mask:
     if interval.high is not None:
         ends.append(compare("less" if interval.high_open else "less_equal", interval.high))
     return ends[0] if len(ends) == 1 else np.logical_and.reduce(ends)
-
-
-def _number(value: Literal, kind: pa.DataType) -> int | None:
-    """A value as a column of the type holds it."""
-    if pa.types.is_timestamp(kind):
-        if not isinstance(value, datetime):
-            return None
-        moment = value if value.tzinfo else value.replace(tzinfo=UTC)
-        return (moment - _EPOCH) // _MICROSECOND
-    return value if type(value) is int and _LEAST <= value <= _MOST else None
