@@ -30,7 +30,7 @@ from windrow.model.sort_schema import SortSchema
 from windrow.model.split import SplitMetadata
 from windrow.model.window import Window
 from windrow.model.zones import NULL, ColumnZone, SortColumnValue
-from windrow.pruning.zones import may_match
+from windrow.pruning.zones import prune_splits
 from windrow.splits.zone_maps import zone_maps
 
 SORT = SortSchema.parse("name|at|count&reading|note|day|flag/V2")
@@ -100,6 +100,10 @@ def split_of(rows, types=TYPES):
     """Return a split with the zone maps that the writer gives it."""
     columns = {name: pa.array([row.get(name) for row in rows], kind) for name, kind in types.items()}
     return split_with(zone_maps(pa.table(columns), SORT), len(rows))
+
+
+def may_match(predicate, split):
+    return prune_splits(predicate, [split]) == [split]
 
 
 @given(predicate=PREDICATES, rows=st.lists(ROWS, min_size=1, max_size=4))
@@ -224,6 +228,18 @@ def test_each_bound_counts_by_itself(low, high):
     assert may_match(Comparison("name", Op.LESS, 0), split) == (low is NULL)
     assert may_match(Comparison("name", Op.GREATER, 10), split) == (high is NULL)
     assert may_match(StartsWith("name", "a"), split)
+
+
+@pytest.mark.parametrize("low", [2**63, 5])
+def test_numbers_of_64_bits_are_compared_whatever_their_sign(low):
+    split = split_with([ColumnZone(SortColumnValue.of(low), SortColumnValue.of(2**64 - 1), 0)], 1)
+    assert not may_match(Comparison("name", Op.LESS, 5), split)
+    assert not may_match(Comparison("name", Op.EQUAL, 2**64), split)
+    assert may_match(Comparison("name", Op.EQUAL, 2**64 - 2), split)
+
+
+def test_of_no_splits_none_are_left():
+    assert prune_splits(Comparison("name", Op.EQUAL, "x"), []) == []
 
 
 def test_a_split_without_zones_may_match():

@@ -100,12 +100,18 @@ TESTS = [
     "{name} is not distinct from {value}",
     "{of}host like {pattern}",
     "{of}host not like {pattern}",
+    "{of}host ilike {pattern}",
+    "{of}host not ilike {pattern}",
+    "regexp_matches({of}host, {expression})",
+    "{of}host ~ {expression}",
+    "{of}host !~ {expression}",
     "date_trunc('hour', {of}ts) {op} '2026-01-01 01:00:00'",
     "{of}ts::date {op} date '2026-01-01'",
     "time_bucket(interval '30 minutes', {of}ts) {op} timestamptz '2026-01-01 01:30:00+00'",
     "length({name}::varchar) > 1",
 ]
-PATTERNS = ["'a%'", "'a'", "'_b'", "'%'", "'a_%'"]
+PATTERNS = ["'a%'", "'a'", "'_b'", "'%'", "'a_%'", "'AB'"]
+EXPRESSIONS = ["'^a'", "'b'", "'^ab?$'", "''", "'^(a|b)'"]
 
 
 @st.composite
@@ -113,6 +119,7 @@ def single_tests(draw: st.DrawFn, of: str) -> str:
     column = draw(st.sampled_from(sorted(VALUES)))
     value, other = draw(st.tuples(*[st.sampled_from(VALUES[column])] * 2))
     parts = {"op": draw(st.sampled_from(OPS)), "pattern": draw(st.sampled_from(PATTERNS))}
+    parts["expression"] = draw(st.sampled_from(EXPRESSIONS))
     return draw(st.sampled_from(TESTS)).format(name=f"{of}{column}", of=of, value=value, other=other, **parts)
 
 

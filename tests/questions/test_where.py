@@ -9,7 +9,20 @@ from decimal import Decimal
 import pytest
 
 from windrow.errors import InvalidInput
-from windrow.model.predicate import And, Between, Comparison, In, IsNotNull, IsNull, Not, Op, Or, StartsWith
+from windrow.model.predicate import (
+    And,
+    Between,
+    Comparison,
+    ILike,
+    In,
+    IsNotNull,
+    IsNull,
+    Not,
+    Op,
+    Or,
+    RegexpMatches,
+    StartsWith,
+)
 from windrow.questions.where import parse_where
 
 SAID = [
@@ -27,6 +40,10 @@ SAID = [
     ("a is not null", IsNotNull("a")),
     ("a like 'cpu%'", StartsWith("a", "cpu")),
     ("a not like 'cpu%'", Not(StartsWith("a", "cpu"))),
+    ("regexp_matches(a, '^c.u')", RegexpMatches("a", "^c.u")),
+    ("not regexp_matches(a, 'c|d')", Not(RegexpMatches("a", "c|d"))),
+    ("a ilike 'Cpu_%'", ILike("a", "Cpu_%")),
+    ("a not ilike 'é'", Not(ILike("a", "é"))),
     ("starts_with(a, 'c_%')", StartsWith("a", "c_%")),
     ("d = date '2024-02-29'", Comparison("d", Op.EQUAL, date(2024, 2, 29))),
     ("t < timestamp '2024-01-01 12:00:00'", Comparison("t", Op.LESS, datetime(2024, 1, 1, 12))),  # noqa: DTZ001
@@ -64,6 +81,13 @@ def test_nan_can_be_asked_for():
         ("lower(a) = 'x'", "cannot be asked"),
         ("a like '%x'", "only a prefix"),
         ("a like 'x_y%'", "only a prefix"),
+        ("a ~ 'x'", "cannot be asked"),
+        ("a !~ 'x'", "cannot be asked"),
+        ("regexp_matches(a, 'x', 'i')", "cannot be asked"),
+        ("regexp_matches(a, 1)", "cannot be asked"),
+        ("regexp_matches(a, '(')", "no regular expression of RE2"),
+        ("regexp_matches(a, '(?=x)')", "no regular expression of RE2"),
+        ("a ilike 'x!%' escape '!'", "cannot be asked"),
         ("a in (select 1)", "cannot be asked"),
         ("a = null", "write IS NULL"),
         ("d = date 'tomorrow'", "write times as 2026-01-31"),

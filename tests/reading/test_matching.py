@@ -10,10 +10,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow.model.predicate import And, Between, Comparison, In, IsNull, Not, Op, Or, StartsWith, matches
+from windrow.model.predicate import (
+    And,
+    Between,
+    Comparison,
+    ILike,
+    In,
+    IsNull,
+    Not,
+    Op,
+    Or,
+    RegexpMatches,
+    StartsWith,
+    matches,
+)
 from windrow.reading.matching import matching_texts, matching_values
 
-TEXTS = ["", "a", "ab", "b", "é", "z\0"]
+TEXTS = ["", "a", "ab", "b", "é", "z\0", "Ab\n", "K"]
 WORDS = st.sampled_from([*TEXTS, "c"])
 OPS = st.sampled_from(list(Op))
 TEXT_TESTS = st.one_of(
@@ -21,6 +34,7 @@ TEXT_TESTS = st.one_of(
     st.builds(In, st.just("x"), st.lists(WORDS, min_size=1).map(tuple)),
     st.builds(Between, st.just("x"), WORDS, WORDS),
     st.builds(StartsWith, st.just("x"), WORDS),
+    st.builds(RegexpMatches, st.just("x"), st.sampled_from(["^a", "b", "^a.*b", "b$", "^(a|é)", ""])),
 )
 NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3)
 NUMBER_TESTS = st.one_of(
@@ -34,6 +48,16 @@ NUMBER_TESTS = st.one_of(
 def test_texts_pass_as_each_of_them_would(test):
     found = matching_texts(test, pa.array(TEXTS))
     assert found is None or found.tolist() == [matches(test, {"x": text}) for text in TEXTS]
+
+
+@given(st.text("aAbBkK%_é\u0130\u212a\\", max_size=3), st.lists(st.text("aAbBkKiI\u212a\u0130\u017f\n", max_size=3)))
+def test_texts_of_ascii_are_alike_exactly_and_others_never_left_out(pattern, texts):
+    test = ILike("x", pattern)
+    found = matching_texts(test, pa.array(texts, pa.string())).tolist()
+    alike = [matches(test, {"x": text}) for text in texts]
+    assert all(passes for passes, is_alike in zip(found, alike, strict=True) if is_alike)
+    plain = [place for place, text in enumerate(texts) if text.isascii()]
+    assert [found[place] for place in plain] == [alike[place] for place in plain]
 
 
 @given(NUMBER_TESTS, st.lists(NUMBERS))

@@ -42,7 +42,7 @@ from windrow.metastore.scopes import Scopes, keys_of_scope
 from windrow.metastore.stored import stored
 from windrow.model.split import SplitMetadata
 from windrow.model.window import VALID_MINUTES
-from windrow.pruning.zones import may_match
+from windrow.pruning.zones import prune_splits
 
 __all__ = ["Listing"]
 
@@ -85,7 +85,7 @@ class Listing(Catalog):
                 version = self._readable(connection, key, at)
                 rows, lanes = _fill(connection, key, version, query, lanes, page_size)
                 page = [self._split(connection, row, table_id) for row in rows]
-            kept = [split for split in page if _may_match(split, query)]
+            kept = page if query.predicate is None else prune_splits(query.predicate, page)
             if kept:
                 yield kept
 
@@ -288,10 +288,6 @@ def _narrowed(key: int, query: SplitQuery) -> list[ColumnElement[bool]]:
         if high <= _LAST:
             conditions.append(or_(first.is_(None), first < max(high, _FIRST)))
     return conditions
-
-
-def _may_match(split: SplitMetadata, query: SplitQuery) -> bool:
-    return query.predicate is None or may_match(query.predicate, split)
 
 
 def _summary(row: Row[Any]) -> WindowSummary:

@@ -9,37 +9,18 @@ import pyarrow as pa
 from pyarrow import types
 
 from windrow.metastore import TableColumn
+from windrow.model.column_types import type_of
 
 __all__ = ["PARTITIONS", "delta_type", "partitions_of", "schema_of"]
 
 PARTITIONS = ("partition_id", "window_start")
 """The folders of a table, which are columns to Delta, unless the table has columns of these names itself."""
 
-_PLAIN = (
-    (types.is_boolean, "boolean"),
-    (types.is_int8, "byte"),
-    (lambda kind: types.is_int16(kind) or types.is_uint8(kind), "short"),
-    (lambda kind: types.is_int32(kind) or types.is_uint16(kind), "integer"),
-    (types.is_integer, "long"),
-    (lambda kind: types.is_float16(kind) or types.is_float32(kind), "float"),
-    (types.is_float64, "double"),
-    (lambda kind: types.is_string(kind) or types.is_large_string(kind), "string"),
-    (lambda kind: types.is_binary(kind) or types.is_large_binary(kind), "binary"),
-    (types.is_fixed_size_binary, "binary"),
-    (types.is_date, "date"),
-)
-
 
 def delta_type(kind: pa.DataType) -> Any:
     """Return a type as Delta writes it, or None when Delta has none such."""
-    for test, name in _PLAIN:
-        if test(kind):
-            return name
-    if types.is_timestamp(kind):
-        return "timestamp" if kind.tz else "timestamp_ntz"
-    if types.is_decimal(kind) and kind.precision <= 38:
-        return f"decimal({kind.precision},{kind.scale})"
-    return _nested(kind)
+    name = type_of(kind).delta
+    return _nested(kind) if name is None else name
 
 
 def schema_of(columns: Sequence[TableColumn]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from enum import StrEnum
 import pyarrow as pa
 
 from windrow.errors import InvalidInput
+from windrow.model.column_types import TypeFamily, type_of
 from windrow.model.names import name_problems
 from windrow.model.sort_schema import SortSchema
 from windrow.model.window import TIMESTAMP_UNITS
@@ -76,13 +77,15 @@ def tag_columns(
 
 def is_text(kind: pa.DataType) -> bool:
     """Say whether a column of this type holds text, dictionary-encoded or plain."""
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+    return type_of(kind).family is TypeFamily.TEXT
 
 
 def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+    return not pa.types.is_dictionary(kind) and type_of(kind).family in (
+        TypeFamily.WHOLE,
+        TypeFamily.FLOAT,
+        TypeFamily.DECIMAL,
+    )
 
 
 def _timestamp_problems(schema: pa.Schema, timestamp: str, unit: str | None) -> Iterator[str]:

@@ -22,7 +22,7 @@ from windrow.planning.scan_context import ScanContext
 from windrow.planning.units import Unit, bundled
 from windrow.planning.virtual_file import KeptSpace
 from windrow.planning.virtual_schema import column_names, merged_schema, positions_in, schema_of
-from windrow.planning.zone_arrays import Zones
+from windrow.pruning.zones import Zones
 from windrow.sidecar import Sidecar
 from windrow.storage import Store
 

@@ -28,7 +28,7 @@ from windrow.planning.scan_context import ScanContext
 from windrow.planning.units import Unit, bundled
 from windrow.planning.virtual_file import Part, Piece, VirtualFile, lay_out
 from windrow.planning.virtual_schema import column_names, merged_schema, positions_in, schema_of
-from windrow.planning.zone_arrays import Zones
+from windrow.pruning.zones import Zones
 from windrow.questions.naming import Question
 from windrow.sidecar import Sidecar
 from windrow.sidecar.granule_bounds import PageIndexes

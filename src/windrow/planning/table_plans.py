@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windrow.metastore import Metastore, SplitQuery, TableRecord, WindowSummary
-from windrow.model.predicate import And, Between, Comparison, In, Literal, Op, Predicate
+from windrow.model.operators import Literal, Test, operator_of
+from windrow.model.predicate import And, Predicate
 from windrow.model.split import SplitMetadata
 from windrow.model.window import TICKS_PER_SECOND, Window
 from windrow.planning.data_files import split_file
@@ -23,7 +24,7 @@ from windrow.planning.epoch_plans import asked_of, joined_plans
 from windrow.planning.listed_files import KeptSplits, KeptVersions
 from windrow.planning.scan_context import ScanContext
 from windrow.planning.scan_plan import ScanPlan, plan_files, plan_kept
-from windrow.pruning.zones import may_match
+from windrow.pruning.zones import prune_splits
 from windrow.questions.naming import Question
 from windrow.sidecar.pruning import Step
 from windrow.storage import Store
@@ -142,7 +143,7 @@ def _listed(
     reached, splits = _Reached(), list[SplitMetadata]()
     for page in metastore.splits(table_id, version, replace(query, predicate=None)):
         reached.add(page)
-        splits += [split for split in page if query.predicate is None or may_match(query.predicate, split)]
+        splits += page if query.predicate is None else prune_splits(query.predicate, page)
     return splits, reached.steps(metastore.windows(table_id, version), len(splits))
 
 
@@ -170,22 +171,14 @@ def _required(predicate: Predicate | None) -> Iterator[Predicate]:
 
 
 def _span(part: Predicate, timestamp: str, unit: str | None) -> tuple[int, int]:
-    low, high = _EARLIEST, _LATEST
-    match part:
-        case Comparison(column, op, value) if column == timestamp:
-            at = _microseconds(value, unit)
-            if at is not None and op in (Op.EQUAL, Op.GREATER, Op.GREATER_OR_EQUAL):
-                low = at
-            if at is not None and op in (Op.EQUAL, Op.LESS, Op.LESS_OR_EQUAL):
-                high = at + 1
-        case Between(column, first, last) if column == timestamp:
-            ends = _microseconds(first, unit), _microseconds(last, unit)
-            low = low if ends[0] is None else ends[0]
-            high = high if ends[1] is None else ends[1] + 1
-        case In(column, values) if column == timestamp and values:
-            moments = [at for each in values if (at := _microseconds(each, unit)) is not None]
-            if len(moments) == len(values):
-                low, high = min(moments), max(moments) + 1
+    if not isinstance(part, Test) or part.column != timestamp:
+        return _EARLIEST, _LATEST
+    intervals = operator_of(part).intervals
+    found = () if intervals is None else intervals(part)
+    lows = [None if each.low is None else _microseconds(each.low, unit) for each in found]
+    highs = [None if each.high is None else _microseconds(each.high, unit) for each in found]
+    low = min((at for at in lows if at is not None), default=_EARLIEST) if None not in lows else _EARLIEST
+    high = max((at + 1 for at in highs if at is not None), default=_LATEST) if None not in highs else _LATEST
     return low, high
 
 

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from windrow.model.predicate import And, IsNotNull, IsNull, Or, Predicate, negation_normal_form
+from windrow.model.operators import operator_of
+from windrow.model.predicate import And, Not, Or, Predicate, columns_of, negation_normal_form
 from windrow.pruning.bounds import Bounds, Mask
-from windrow.pruning.selection import Selection, select, value_tests
+from windrow.pruning.selection import Selection, select
 from windrow.pruning.types import ColumnType
 
 __all__ = ["BoundsOf", "Holds", "Pruner", "Verdict", "compile_predicate"]
@@ -151,13 +152,15 @@ def _compiled(predicate: Predicate, types: Mapping[str, ColumnType]) -> _Node:
             return _All(_ordered(parts, types))
         case Or(parts):
             return _Any(_ordered(parts, types))
-        case IsNull(column):
-            return _Nulls(column, wanted=True)
-        case IsNotNull(column):
-            return _Nulls(column, wanted=False)
+        case Not():
+            wants_null = None
+        case _:
+            wants_null = operator_of(predicate).wants_null
+    (column,) = columns_of(predicate)
+    if wants_null is not None:
+        return _Nulls(column, wants_null)
     selection = select(predicate, types)
-    (test,) = value_tests(predicate)
-    return _Unknown(test.column) if selection is None else _Values(selection)
+    return _Unknown(column) if selection is None else _Values(selection)
 
 
 def _ordered(parts: tuple[Predicate, ...], types: Mapping[str, ColumnType]) -> tuple[_Node, ...]:

@@ -1,27 +1,26 @@
 """Which stored values of a column a question selects: a set, written down as the cuts between its members and the rest.
 
-Every comparison, IN, BETWEEN and prefix selects a few half-open ranges of stored values. The ends of these are cuts:
-how many of them lie at or below a value says whether the value is selected. So two binary searches judge all units at
-once: when no cut lies between the minimum of a unit and its maximum, its values are selected all or none.
+The intervals of an operator are a few half-open ranges of stored values. The ends of these are cuts: how many of them
+lie at or below a value says whether the value is selected. So two binary searches judge all units at once: when no cut
+lies between the minimum of a unit and its maximum, its values are selected all or none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from itertools import chain
+from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from windrow.model.predicate import And, Between, Comparison, In, Literal, Not, Op, Or, Predicate, StartsWith
+from windrow.model.operators import Interval, Test, operator_of
+from windrow.model.predicate import Not, Predicate
 from windrow.pruning.bounds import Bounds, Mask
-from windrow.pruning.types import OPAQUE, ColumnType, utf8
+from windrow.pruning.types import OPAQUE, ColumnType
 
-__all__ = ["Selection", "ValueTest", "literals_of", "select", "value_tests"]
-
-ValueTest: TypeAlias = Comparison | In | Between | StartsWith
-"""A question about the values of one column."""
+__all__ = ["Selection", "select"]
 
 _Range: TypeAlias = tuple[Any, Any]
 
@@ -33,8 +32,10 @@ class Selection(NamedTuple):
     cuts: NDArray[Any]
     selected: Mask
     """Whether values are selected that have no cut at or below them, that have one, two, and so on."""
-    points: tuple[Any, ...] | None
+    points: tuple[Any, ...] | None = None
     """The values one by one, where the question names them."""
+    is_exact: bool = True
+    """Whether all of these values pass, or some of them may fail."""
 
     def judge(self, bounds: Bounds) -> tuple[Mask, Mask]:
         """Units in which a value may be selected, and units in which every row has a value that is."""
@@ -47,102 +48,61 @@ class Selection(NamedTuple):
             # NaN is greater than any number and in no maximum: where it may be, it is as if behind the last cut.
             hidden = np.logical_not(bounds.nan_free)
             may, whole = (may | hidden, whole) if self.selected[-1] else (may, whole & ~hidden)
-        return may & ~bounds.all_null, whole & bounds.null_free
+        return may & ~bounds.all_null, whole & bounds.null_free & self.is_exact
 
 
 def select(predicate: Predicate, types: Mapping[str, ColumnType]) -> Selection | None:
     """What a question about one column selects; None when its column and its literals have no order in common."""
-    complement = isinstance(predicate, Not)
+    is_negated = isinstance(predicate, Not)
     test = predicate.part if isinstance(predicate, Not) else predicate
-    if not isinstance(test, ValueTest):
+    if not isinstance(test, Test):
         return None
+    operator = operator_of(test)
     column_type = types.get(test.column, OPAQUE)
-    if not all(map(column_type.compares, literals_of(test))):
+    if operator.intervals is None or not all(map(column_type.compares, operator.literals(test))):
         return None
-    ranges = _ranges(test, column_type)
-    if _is_complement(test):
-        complement = not complement
-    return _selection(test, column_type, _edges(ranges), complement=complement)
+    if is_negated and not operator.is_exact:
+        return None
+    intervals = operator.intervals(test)
+    ranges = [_range(interval, column_type) for interval in intervals]
+    points = None
+    if operator.is_exact and not is_negated and all(interval.is_point for interval in intervals):
+        points = _points(ranges, column_type)
+    selection = _selection(test.column, column_type, _edges(ranges), is_negated=is_negated)
+    return selection._replace(points=points, is_exact=operator.is_exact)
 
 
-def _is_complement(test: ValueTest) -> bool:
-    """What lies above a literal has no end, so it is written as the complement of what is below; so is all text."""
-    if isinstance(test, StartsWith):
-        return not test.prefix
-    return isinstance(test, Comparison) and test.op in (Op.NOT_EQUAL, Op.GREATER, Op.GREATER_OR_EQUAL)
+def _range(interval: Interval, column_type: ColumnType) -> _Range:
+    """From which position up to which other one an interval goes; the end is None where there is none."""
+    low, high, low_open, high_open, is_point = interval
+    if is_point and low is not None:
+        return column_type.around(low)
+    start = column_type.limits[0] if low is None else column_type.around(low)[low_open]
+    return start, None if high is None else column_type.around(high)[not high_open]
 
 
-def value_tests(predicate: Predicate) -> Iterator[ValueTest]:
-    """All questions about values in a predicate."""
-    match predicate:
-        case And(parts) | Or(parts):
-            for part in parts:
-                yield from value_tests(part)
-        case Not(part):
-            yield from value_tests(part)
-        case _ if isinstance(predicate, ValueTest):
-            yield predicate
-
-
-def literals_of(test: ValueTest) -> tuple[Literal, ...]:
-    """What the column is compared with."""
-    match test:
-        case Comparison(_, _, value):
-            return (value,)
-        case In(_, values):
-            return values
-        case Between(_, low, high):
-            return low, high
-        case StartsWith(_, prefix):
-            return (prefix,)
-
-
-def _ranges(test: ValueTest, column_type: ColumnType) -> list[_Range]:
-    """From which position up to which other one values are selected, or are not where the operator is of that kind."""
-    first, _ = column_type.limits
-    match test:
-        case In(_, values):
-            return [column_type.around(value) for value in values]
-        case Between(_, low, high):
-            return [(column_type.around(low)[0], column_type.around(high)[1])]
-        case StartsWith(_, prefix):
-            return [_prefixed(utf8(prefix))] if prefix else []
-        case Comparison(_, op, value):
-            at, after = column_type.around(value)
-            if op in (Op.EQUAL, Op.NOT_EQUAL):
-                return [(at, after)]
-            return [(first, at if op in (Op.LESS, Op.GREATER_OR_EQUAL) else after)]
-
-
-def _prefixed(prefix: bytes) -> _Range:
-    """All text that starts so; the last byte can be raised, as none in UTF-8 is 255."""
-    return prefix, prefix[:-1] + bytes([prefix[-1] + 1])
-
-
-def _edges(ranges: Iterable[_Range]) -> list[Any]:
+def _edges(ranges: Sequence[_Range]) -> list[Any]:
     """The ends of ranges, in order, but not those at which one range goes on where another one ends."""
     merged: list[_Range] = []
-    for start, stop in sorted(each for each in ranges if each[0] < each[1]):
-        if merged and start <= merged[-1][1]:
+    for start, stop in sorted((each for each in ranges if each[1] is None or each[0] < each[1]), key=itemgetter(0)):
+        if merged and (merged[-1][1] is None or start <= merged[-1][1]):
             before, last = merged.pop()
-            merged.append((before, max(stop, last)))
+            merged.append((before, None if stop is None or last is None else max(stop, last)))
         else:
             merged.append((start, stop))
-    return list(chain.from_iterable(merged))
+    return [edge for edge in chain.from_iterable(merged) if edge is not None]
 
 
-def _selection(test: ValueTest, column_type: ColumnType, edges: list[Any], *, complement: bool) -> Selection:
+def _selection(column: str, column_type: ColumnType, edges: list[Any], *, is_negated: bool) -> Selection:
     first, _ = column_type.limits
     cuts = [edge for edge in edges if edge > first and column_type.stores(edge)]
-    from_start = complement != (sum(edge <= first for edge in edges) % 2 == 1)
+    from_start = is_negated != (sum(edge <= first for edge in edges) % 2 == 1)
     selected = (np.arange(len(cuts) + 1) % 2 == 0) == from_start
-    return Selection(test.column, _values(cuts, column_type), selected, _points(test, column_type))
+    return Selection(column, _values(cuts, column_type), selected)
 
 
-def _points(test: ValueTest, column_type: ColumnType) -> tuple[Any, ...] | None:
-    if not isinstance(test, In) and not (isinstance(test, Comparison) and test.op is Op.EQUAL):
-        return None
-    places = {at for at, after in _ranges(test, column_type) if at < after and column_type.stores(at)}
+def _points(ranges: Sequence[_Range], column_type: ColumnType) -> tuple[Any, ...]:
+    places = {at for at, after in ranges if at < after and column_type.stores(at)}
     return tuple(_values(sorted(places), column_type).tolist())
 
 

@@ -55,6 +55,7 @@ _LITERALS: dict[Family, tuple[type, ...]] = {
     Family.OPAQUE: (),
 }
 
+_ONE = Fraction(1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _DAY = 86_400_000_000
@@ -85,7 +86,7 @@ class ColumnType(NamedTuple):
 
     family: Family
     dtype: str
-    factor: Fraction = Fraction(1)
+    factor: Fraction = _ONE
 
     def compares(self, literal: Literal) -> bool:
         """Whether the values and the literal have an order in common."""
@@ -102,6 +103,8 @@ class ColumnType(NamedTuple):
         if isinstance(number, float):
             # No stored integer is as great as infinity, let alone NaN, or as low as minus infinity.
             return (-math.inf, -math.inf) if number < 0 else (math.inf, math.inf)
+        if isinstance(number, int) and self.factor is _ONE:
+            return number, number + 1
         stored = number * self.factor
         return math.ceil(stored), math.floor(stored) + 1
 
@@ -135,7 +138,7 @@ TIMESTAMPS = {
     for unit, factor in (
         ("s", Fraction(1, 10**6)),
         ("ms", Fraction(1, 10**3)),
-        ("us", Fraction(1)),
+        ("us", _ONE),
         ("ns", Fraction(10**3)),
     )
 }
@@ -152,13 +155,15 @@ def utf8(literal: str | bytes) -> bytes:
     return literal if isinstance(literal, bytes) else literal.encode("utf-8", "surrogatepass")
 
 
-def _exact(literal: Any) -> Fraction | float:
+def _exact(literal: Any) -> Fraction | int | float:
     """A literal as the number that it is, a time in microseconds; a float for infinities and NaN alone."""
     is_nan, value = comparable(literal)
     if is_nan:
         return math.nan
     if isinstance(value, datetime):
-        return Fraction((value - _EPOCH) // _MICROSECOND)
+        return int((value - _EPOCH) // _MICROSECOND)
+    if isinstance(value, int):
+        return int(value)
     if value in (math.inf, -math.inf):
         return float(value)
     return Fraction(_within_reach(value) if isinstance(value, Decimal) else value)

@@ -1,150 +1,194 @@
-"""Whether any row of a split can match, by its zone maps alone: bounds, null counts and regular expressions.
+"""Which of some splits may hold a row that matches, by their zone maps alone: bounds, null counts, regular expressions.
 
-The answer "no" is a proof; whatever is not understood may match. Times in zones are microseconds, rounded down.
+The zones of a column become arrays, which the evaluator of all bounds judges at once. The answer "no" is a proof;
+whatever is not understood may match. Times in zones are microseconds, rounded down.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import re2
+from numpy.typing import NDArray
 
+from windrow.model.operators import Literal, Test, literals_of, operator_of, with_literals
 from windrow.model.predicate import (
     And,
-    Between,
-    Comparison,
-    In,
-    IsNotNull,
-    IsNull,
-    Literal,
-    Op,
+    Not,
     Or,
     Predicate,
-    StartsWith,
+    columns_of,
     negation_normal_form,
+    value_tests,
+    with_tests,
 )
 from windrow.model.sort_schema import SortSchema
 from windrow.model.split import SplitMetadata
 from windrow.model.zones import ColumnZone, SortColumnValue, ValueKind
+from windrow.pruning.bounds import Bounds, Mask
+from windrow.pruning.pruner import compile_predicate
+from windrow.pruning.types import FLOAT, OPAQUE, SIGNED, TEXT, WHOLE, ColumnType, utf8
 
-__all__ = ["fits_regex", "may_match", "zone_of"]
+__all__ = ["Zones", "prune_splits"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LARGEST = 2**63 - 1
+_ENOUGH, _WORTH = 1000, 20
+"""After so many splits, regular expressions are asked only if they leave out more than every twentieth."""
+_TYPES = {ValueKind.STRING: TEXT, ValueKind.I64: SIGNED, ValueKind.U64: WHOLE, ValueKind.F64: FLOAT}
+_WHOLE = {ValueKind.I64, ValueKind.U64}
+_NOTHING: dict[ColumnType, Any] = {TEXT: b"", OPAQUE: b"", SIGNED: 0, WHOLE: 0, FLOAT: 0.0}
 _QUIET = re2.Options()
 _QUIET.log_errors = False
 
 
-def may_match(predicate: Predicate, split: SplitMetadata) -> bool:
-    """Return False only when no row of the split can match."""
-    return _may(negation_normal_form(predicate), split)
+def prune_splits(predicate: Predicate, splits: Sequence[SplitMetadata]) -> list[SplitMetadata]:
+    """Return the splits that may hold a row that matches."""
+    places = Zones(splits).prune(predicate, np.arange(len(splits)))
+    return [splits[place] for place in places.tolist()]
 
 
-def _may(predicate: Predicate, split: SplitMetadata) -> bool:
-    match predicate:
-        case And(parts):
-            return all(_may(part, split) for part in parts)
-        case Or(parts):
-            return any(_may(part, split) for part in parts)
-        case Comparison() | In() | Between() | IsNull() | IsNotNull() | StartsWith():
-            zone = zone_of(split, predicate.column)
-            return zone is None or _column_may(predicate, zone, split.row_count)
-        case _:
-            return True
+class _Column(NamedTuple):
+    """The zones of one column."""
+
+    type: ColumnType
+    bounds: Bounds
+    known: Mask
+    """Splits whose zone has bounds, or says that all is null."""
+    regexes: list[str | None]
+    codes: NDArray[np.int64]
+    """Which of these each split has."""
 
 
-def _column_may(predicate: Predicate, zone: ColumnZone, row_count: int) -> bool:
-    if isinstance(predicate, IsNull):
-        return zone.null_count > 0
-    if zone.null_count >= row_count:
-        return False
-    match predicate:
-        case Comparison(_, op, value):
-            return _TESTS[op](zone, _bound(value))
-        case In(_, values):
-            return any(_equal(zone, _bound(value)) for value in values)
-        case Between(_, low, high):
-            return _at_most(zone, _bound(high)) and _at_least(zone, _bound(low))
-        case StartsWith(_, prefix):
-            return _starts_with(zone, prefix)
-    return True
+class Zones:
+    """The zone maps of some splits; columns become arrays when they are first asked about."""
+
+    def __init__(self, splits: Sequence[SplitMetadata]) -> None:
+        self._splits = splits
+        self._rows = np.array([split.row_count for split in splits], np.int64)
+        self._columns: dict[tuple[str, bool], _Column] = {}
+        self._answers: dict[str, tuple[int, int]] = {}
+        """Of how many splits the regular expressions of a column were asked, and how many of these they left out."""
+
+    def prune(self, predicate: Predicate, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Those of the places whose split may hold a row that matches."""
+        asked = with_tests(negation_normal_form(predicate), _in_microseconds)
+        times = {test.column for test in value_tests(predicate) if any(isinstance(v, date) for v in literals_of(test))}
+        columns = {name: self._column(name, is_time=name in times) for name in columns_of(asked)}
+        pruner = compile_predicate(asked, {name: column.type for name, column in columns.items()})
+        kept = pruner.judge(len(places), lambda name: columns[name].bounds.take(places)).may_match
+        left = places[kept]
+        return left[self._by_regexes(asked, left)] if len(left) else left
+
+    def tells(self, columns: Sequence[str], places: NDArray[np.int64]) -> bool:
+        """Whether zones say of these columns all that the statistics of a lone row group could."""
+        return all(bool(self._column(name).known[places].all()) for name in columns)
+
+    def _column(self, name: str, *, is_time: bool = False) -> _Column:
+        if (name, is_time) not in self._columns:
+            zones = [_zone_of(split, name) for split in self._splits]
+            self._columns[name, is_time] = _column(zones, self._rows, is_time=is_time)
+        return self._columns[name, is_time]
+
+    def _by_regexes(self, predicate: Predicate, places: NDArray[np.int64]) -> Mask:
+        match predicate:
+            case And(parts):
+                return _joined(np.logical_and, [_all(places), *(self._by_regexes(part, places) for part in parts)])
+            case Or(parts):
+                masks = [self._by_regexes(part, places) for part in parts]
+                return _joined(np.logical_or, masks) if masks else _all(places)
+            case Not():
+                return _all(places)
+        intervals = operator_of(predicate).intervals
+        found = () if intervals is None else intervals(predicate)
+        if found and all(interval.is_point for interval in found):
+            return self._fits(predicate.column, literals_of(predicate), places)
+        return _all(places)
+
+    def _fits(self, name: str, values: Sequence[Literal], places: NDArray[np.int64]) -> Mask:
+        column = self._column(name)
+        if len(column.regexes) == 1 and column.regexes[0] is None:
+            return _all(places)
+        asked, left_out = self._answers.get(name, (0, 0))
+        if asked > _ENOUGH and left_out * _WORTH < asked:
+            return _all(places)
+        codes = column.codes[places]
+        fits = np.ones(len(column.regexes), bool)
+        for code in np.unique(codes).tolist():
+            regex = column.regexes[code]
+            fits[code] = regex is None or any(_fits_regex(regex, value) for value in values)
+        fitting: Mask = fits[codes]
+        self._answers[name] = asked + len(places), left_out + int((~fitting).sum())
+        return fitting
 
 
-def _equal(zone: ColumnZone, value: Any) -> bool:
-    if not (_at_most(zone, value) and _reaches(zone, value)):
-        return False
-    return zone.regex is None or fits_regex(zone.regex, value)
+def _joined(how: np.ufunc, masks: Sequence[Mask]) -> Mask:
+    joined: Mask = how.reduce(masks)
+    return joined
 
 
-def fits_regex(regex: str, value: Any) -> bool:
-    """Return False only when the regular expression of a zone proves that a value is not there."""
-    pattern = _pattern(regex) if isinstance(value, str) else None
-    return pattern is None or pattern.fullmatch(value) is not None
+def _all(places: NDArray[np.int64]) -> Mask:
+    return np.ones(len(places), bool)
 
 
-def _below(zone: ColumnZone, value: Any) -> bool:
-    return not _comparable(zone.minimum, value) or zone.minimum.value < value
+def _column(zones: Sequence[ColumnZone | None], rows: NDArray[np.int64], *, is_time: bool) -> _Column:
+    ends = [end for zone in zones if zone is not None for end in (zone.minimum, zone.maximum)]
+    kinds = [end.kind for end in ends if end.kind is not ValueKind.NULL]
+    column_type = OPAQUE if not kinds else WHOLE if {*kinds} >= _WHOLE else _TYPES[kinds[0]]
+    minimum, has_minimum = _ends([None if zone is None else zone.minimum for zone in zones], column_type)
+    maximum, has_maximum = _ends([None if zone is None else zone.maximum for zone in zones], column_type)
+    if is_time and column_type in (SIGNED, WHOLE):
+        # Times are rounded down, so what lies above the last whole microsecond is still below the next one.
+        maximum = np.where(maximum < _LARGEST, maximum + 1, maximum)
+    has_zone = np.array([zone is not None for zone in zones], bool)
+    nulls = np.array([0 if zone is None else zone.null_count for zone in zones], np.int64)
+    # More nulls than rows say as much as all of them.
+    bounds = Bounds(minimum, maximum, has_minimum, has_maximum, np.minimum(nulls, rows), has_zone, rows)
+    regexes: dict[str | None, int] = {}
+    codes = [regexes.setdefault(None if zone is None else zone.regex, len(regexes)) for zone in zones]
+    known = has_zone & ((has_minimum & has_maximum) | (nulls >= rows))
+    return _Column(column_type, bounds, known, list(regexes), np.array(codes, np.int64))
 
 
-def _at_most(zone: ColumnZone, value: Any) -> bool:
-    return not _comparable(zone.minimum, value) or zone.minimum.value <= value
+def _ends(values: Sequence[SortColumnValue | None], column_type: ColumnType) -> tuple[NDArray[Any], Mask]:
+    """One end of all zones; those of another kind than the first are as good as none."""
+    kinds = _WHOLE if column_type is WHOLE else {kind for kind, each in _TYPES.items() if each is column_type}
+    ends = np.full(len(values), _NOTHING[column_type], column_type.dtype)
+    there = np.zeros(len(values), bool)
+    for place, value in enumerate(values):
+        if value is not None and value.kind in kinds:
+            there[place] = True
+            ends[place] = utf8(value.value) if isinstance(value.value, str) else value.value
+    return ends, there
 
 
-def _reaches(zone: ColumnZone, value: Any) -> bool:
-    return not _comparable(zone.maximum, value) or zone.maximum.value >= value
+def _in_microseconds(test: Test) -> Test:
+    """The test with times as zones hold them."""
+    changed: Test = with_literals(test, tuple(map(_plain, literals_of(test))))
+    return changed
 
 
-def _at_least(zone: ColumnZone, value: Any) -> bool:
-    # NaN is greater than any number and is in no float's maximum, so such a maximum proves nothing.
-    # Times are rounded down, so a maximum that equals the value may lie above it: `>` is tested like `>=`.
-    return zone.maximum.kind is ValueKind.F64 or _reaches(zone, value)
-
-
-def _any(_: ColumnZone, __: Any) -> bool:
-    return True
-
-
-_TESTS: dict[Op, Callable[[ColumnZone, Any], bool]] = {
-    Op.EQUAL: _equal,
-    Op.NOT_EQUAL: _any,
-    Op.LESS: _below,
-    Op.LESS_OR_EQUAL: _at_most,
-    Op.GREATER: _at_least,
-    Op.GREATER_OR_EQUAL: _at_least,
-}
-
-
-def _starts_with(zone: ColumnZone, prefix: str) -> bool:
-    low, high = zone.minimum, zone.maximum
-    if not isinstance(low.value, str) or not isinstance(high.value, str) or not isinstance(prefix, str):
-        return True
-    return low.value[: len(prefix)] <= prefix <= high.value
-
-
-def _comparable(bound: SortColumnValue, value: Any) -> bool:
-    if bound.kind is ValueKind.NULL or value is None:
-        return False
-    return isinstance(value, str) == (bound.kind is ValueKind.STRING)
-
-
-def _bound(value: Literal) -> Any:
-    """Return a literal as zones hold it, or None when it cannot be compared with them."""
+def _plain(value: Literal) -> Literal:
     if isinstance(value, datetime):
         moment = value if value.tzinfo else value.replace(tzinfo=UTC)
         return (moment - _EPOCH) // timedelta(microseconds=1)
     if isinstance(value, date):
         return (value - _EPOCH.date()).days * 86_400_000_000
-    if isinstance(value, bytes) or (isinstance(value, float | Decimal) and math.isnan(value)):
-        return None
     return value
 
 
-def zone_of(split: SplitMetadata, column: str) -> ColumnZone | None:
-    """Return the zone of a column; None where there is none."""
+def _fits_regex(regex: str, value: Any) -> bool:
+    """False only when the regular expression of a zone proves that a value is not there."""
+    pattern = _pattern(regex) if isinstance(value, str) else None
+    return pattern is None or pattern.fullmatch(value) is not None
+
+
+def _zone_of(split: SplitMetadata, column: str) -> ColumnZone | None:
+    """The zone of a column; None where there is none."""
     position = _positions(split.scope.sort_schema).get(column)
     return split.zones[position] if position is not None and position < len(split.zones) else None
 

@@ -16,8 +16,9 @@ from typing import Any
 from sqlglot import exp
 
 from windrow.errors import InvalidInput
+from windrow.model.operators import mirrored
 from windrow.model.predicate import And, Comparison, In, IsNotNull, Not, Op, Or, Predicate, StartsWith
-from windrow.questions.where import OPS, Reading, listed, literal_of, mirrored, predicate_of
+from windrow.questions.where import OPS, Reading, listed, literal_of, predicate_of
 
 __all__ = ["all_of", "any_of", "each_test", "said_by", "said_exactly"]
 

@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from windrow.errors import InvalidInput
+from windrow.model.operators import comparisons_of, mirrored
 from windrow.model.predicate import (
     And,
     Between,
@@ -22,24 +23,15 @@ from windrow.model.predicate import (
     IsNull,
     Literal,
     Not,
-    Op,
     Or,
     Predicate,
     StartsWith,
 )
 from windrow.questions.conditions import all_of, any_of
-from windrow.questions.where import mirrored
 
 __all__ = ["said_by_polars"]
 
-_OPS = {
-    "Eq": Op.EQUAL,
-    "NotEq": Op.NOT_EQUAL,
-    "Lt": Op.LESS,
-    "LtEq": Op.LESS_OR_EQUAL,
-    "Gt": Op.GREATER,
-    "GtEq": Op.GREATER_OR_EQUAL,
-}
+_OPS = comparisons_of("polars")
 _PLAIN = ("String", "Boolean", *(f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)), "Float64")
 _MICROSECONDS = {"Microseconds": 1, "Milliseconds": 1000}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -13,19 +13,14 @@ import pyarrow as pa
 from pyspark.sql import datasource as spark
 
 from windrow.errors import InvalidInput
+from windrow.model.operators import comparisons_of
 from windrow.model.predicate import Comparison, In, IsNotNull, IsNull, Not, Op, Predicate, StartsWith
 from windrow.questions.conditions import all_of, any_of
 from windrow.questions.literals import fitted
 
 __all__ = ["said_by_spark"]
 
-_OPS: dict[type[spark.Filter], Op] = {
-    spark.EqualTo: Op.EQUAL,
-    spark.GreaterThan: Op.GREATER,
-    spark.GreaterThanOrEqual: Op.GREATER_OR_EQUAL,
-    spark.LessThan: Op.LESS,
-    spark.LessThanOrEqual: Op.LESS_OR_EQUAL,
-}
+_OPS: dict[type[spark.Filter], Op] = {getattr(spark, name): op for name, op in comparisons_of("spark").items()}
 _MICROSECOND = timedelta(microseconds=1)
 
 

@@ -7,7 +7,9 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import NamedTuple
 
-from windrow.model.predicate import And, Between, Comparison, In, IsNotNull, IsNull, Literal, Not, Or, Predicate
+from windrow.errors import InvalidInput
+from windrow.model.operators import Engine, Literal, literals_of, operator_of
+from windrow.model.predicate import And, Not, Or, Predicate
 
 __all__ = ["Dialect", "spelled", "spelled_value", "sql_name", "sql_text"]
 
@@ -18,13 +20,13 @@ class Dialect(NamedTuple):
     name: Callable[[str], str]
     value: Callable[[str, Literal], str]
     """A value that a column of this name is compared with."""
-    starts_with: str
-    """The function that looks for a prefix."""
+    engine: Engine
+    """By whose record of an operator it is written."""
 
 
 def spelled(predicate: Predicate, dialect: Dialect | None = None) -> str:
     """Return the condition that selects the rows which the predicate selects; of DuckDB, unless told otherwise."""
-    name, value, starts_with = written = dialect or _DUCKDB
+    written = dialect or _DUCKDB
     match predicate:
         case And(parts):
             return f"({' AND '.join(spelled(part, written) for part in parts)})" if parts else "TRUE"
@@ -32,18 +34,13 @@ def spelled(predicate: Predicate, dialect: Dialect | None = None) -> str:
             return f"({' OR '.join(spelled(part, written) for part in parts)})" if parts else "FALSE"
         case Not(part):
             return f"(NOT {spelled(part, written)})"
-        case IsNull(column):
-            return f"({name(column)} IS NULL)"
-        case IsNotNull(column):
-            return f"({name(column)} IS NOT NULL)"
-        case Comparison(column, op, literal):
-            return f"({name(column)} {op} {value(column, literal)})"
-        case Between(column, low, high):
-            return f"({name(column)} BETWEEN {value(column, low)} AND {value(column, high)})"
-        case In(column, values):
-            listed = ", ".join(value(column, literal) for literal in values)
-            return f"({name(column)} IN ({listed}))" if values else "FALSE"
-    return f"{starts_with}({name(predicate.column)}, {value(predicate.column, predicate.prefix)})"
+    template = operator_of(predicate).sql.get(written.engine)
+    if template is None:
+        raise InvalidInput(f"predicate on {predicate.column!r}: {written.engine} reads it in another way")
+    values = [written.value(predicate.column, literal) for literal in literals_of(predicate)]
+    if not values and "{values}" in template:
+        return "FALSE"  # a list of nothing, which SQL does not have
+    return template.format(*values, column=written.name(predicate.column), values=", ".join(values))
 
 
 def spelled_value(value: Literal) -> str:
@@ -77,4 +74,4 @@ def sql_text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-_DUCKDB = Dialect(sql_name, lambda _, literal: spelled_value(literal), "starts_with")
+_DUCKDB = Dialect(sql_name, lambda _, literal: spelled_value(literal), Engine.DUCKDB)

@@ -16,10 +16,12 @@ from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
 from windrow.errors import InvalidInput
+from windrow.model.operators import comparisons_of, mirrored
 from windrow.model.predicate import (
     And,
     Between,
     Comparison,
+    ILike,
     In,
     IsNotNull,
     IsNull,
@@ -28,26 +30,14 @@ from windrow.model.predicate import (
     Op,
     Or,
     Predicate,
+    RegexpMatches,
     StartsWith,
 )
 
-__all__ = ["OPS", "Reading", "listed", "literal_of", "mirrored", "parse_condition", "parse_where", "predicate_of"]
+__all__ = ["OPS", "Reading", "listed", "literal_of", "parse_condition", "parse_where", "predicate_of"]
 
-OPS: dict[type[exp.Expr], Op] = {
-    exp.EQ: Op.EQUAL,
-    exp.NEQ: Op.NOT_EQUAL,
-    exp.LT: Op.LESS,
-    exp.LTE: Op.LESS_OR_EQUAL,
-    exp.GT: Op.GREATER,
-    exp.GTE: Op.GREATER_OR_EQUAL,
-}
+OPS: dict[type[exp.Expr], Op] = {getattr(exp, name): op for name, op in comparisons_of("sqlglot").items()}
 """What each comparison of SQL is."""
-_MIRRORED = {
-    Op.LESS: Op.GREATER,
-    Op.LESS_OR_EQUAL: Op.GREATER_OR_EQUAL,
-    Op.GREATER: Op.LESS,
-    Op.GREATER_OR_EQUAL: Op.LESS_OR_EQUAL,
-}
 _TIMES = (exp.DataType.Type.TIMESTAMP, exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPNTZ)
 
 
@@ -59,11 +49,6 @@ class Reading:
     """The name that an expression has as a column."""
     constant: Callable[[exp.Expr], Literal]
     """The value of an expression without columns."""
-
-
-def mirrored(op: Op) -> Op:
-    """Return the comparison that says the same with its sides exchanged."""
-    return _MIRRORED.get(op, op)
 
 
 def parse_where(text: str) -> Predicate:
@@ -135,9 +120,7 @@ def _between(condition: exp.Between, reading: Reading) -> Predicate:
 
 
 def _like(condition: exp.Like, reading: Reading) -> Predicate:
-    pattern = reading.constant(condition.expression)
-    if not isinstance(pattern, str):
-        raise _unsaid(condition)
+    pattern = _pattern(condition, reading)
     prefix, wildcard = pattern[:-1], pattern[-1:]
     if wildcard != "%" or "%" in prefix or "_" in prefix:
         raise InvalidInput(f"{condition.sql('duckdb')}: only a prefix can be looked for, such as LIKE 'cpu%'")
@@ -152,6 +135,25 @@ def _starts_with(condition: exp.StartsWith, reading: Reading) -> Predicate:
     return StartsWith(reading.column(condition.this), prefix)
 
 
+def _regexp(condition: exp.RegexpLike, reading: Reading) -> Predicate:
+    # The operator `~` is parsed to the same, and means a match of the whole text; only calls have a place in the query.
+    if condition.args.get("flag") is not None or "start" not in condition.meta:
+        raise _unsaid(condition)
+    return RegexpMatches(reading.column(condition.this), _pattern(condition, reading))
+
+
+def _ilike(condition: exp.ILike, reading: Reading) -> Predicate:
+    found = ILike(reading.column(condition.this), _pattern(condition, reading))
+    return Not(found) if condition.args.get("negate") else found
+
+
+def _pattern(condition: exp.Binary, reading: Reading) -> str:
+    pattern = reading.constant(condition.expression)
+    if not isinstance(pattern, str):
+        raise _unsaid(condition)
+    return pattern
+
+
 _READERS: dict[type[exp.Expr], Callable[[Any, Reading], Predicate]] = {
     exp.Paren: lambda each, reading: predicate_of(each.this, reading),
     exp.And: lambda each, reading: And(tuple(predicate_of(part, reading) for part in each.flatten())),
@@ -162,6 +164,8 @@ _READERS: dict[type[exp.Expr], Callable[[Any, Reading], Predicate]] = {
     exp.Between: _between,
     exp.Like: _like,
     exp.StartsWith: _starts_with,
+    exp.RegexpLike: _regexp,
+    exp.ILike: _ilike,
 }
 
 
@@ -217,7 +221,7 @@ def _cast(expression: exp.Cast) -> Literal:
 def _unsaid(expression: exp.Expr) -> InvalidInput:
     return InvalidInput(
         f"{expression.sql('duckdb')}: this cannot be asked of metadata; use comparisons of a column with a value, IN, "
-        "BETWEEN, IS NULL, LIKE 'prefix%', AND, OR and NOT"
+        "BETWEEN, IS NULL, LIKE 'prefix%', ILIKE, regexp_matches, AND, OR and NOT"
     )
 
 

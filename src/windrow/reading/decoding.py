@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from windrow.model.column_types import type_of
 from windrow.parquet import chunk as c
 from windrow.parquet.page_reader import Chunks, Coded, CodedRows, Fixed, scan_pages, unpack, unreadable
 from windrow.parquet.placement import VirtualSchema
@@ -28,16 +29,6 @@ MOST_BYTES = 4 * 2**20
 _GAP = 2**14
 """Bytes between two chunks that are read with them: another read would cost more."""
 _WORDS: dict[str, type[np.unsignedinteger[Any]]] = {"i8": np.uint64, "f8": np.uint64, "i4": np.uint32, "f4": np.uint32}
-_FIXED: dict[pa.DataType, str] = {
-    pa.int64(): "i8",
-    pa.int32(): "i4",
-    pa.float64(): "f8",
-    pa.float32(): "f4",
-    pa.timestamp("us"): "i8",
-    pa.timestamp("us", "UTC"): "i8",
-}
-"""Types of which an engine makes the same, whether it finds them in Parquet or in Arrow; texts are the other one."""
-
 _Longs = NDArray[np.int64]
 Decoded = Fixed | Coded | CodedRows
 
@@ -58,9 +49,10 @@ def columns_of_schema(schema: VirtualSchema) -> list[Column] | None:
     columns = []
     for leaf, field in zip(schema.leaves, arrow_of(schema), strict=False):
         is_flat = len(leaf.path) == 1 and not leaf.max_repetition and leaf.max_definition <= 1
-        if not is_flat or not (field.type in _FIXED or field.type == pa.string()):
+        dtype = type_of(field.type).decoded
+        if not is_flat or (dtype is None and field.type != pa.string()):
             return None
-        columns.append(Column(field.name, leaf.index, field.type, _FIXED.get(field.type), leaf.max_definition > 0))
+        columns.append(Column(field.name, leaf.index, field.type, dtype, leaf.max_definition > 0))
     return columns
 
 

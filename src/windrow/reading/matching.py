@@ -5,37 +5,23 @@ None says that a test is not understood here, so that everything may. Nulls pass
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from windrow.model.predicate import Between, Comparison, In, Literal, Op, Or, Predicate, StartsWith
+from windrow.model.column_types import type_of
+from windrow.model.operators import Interval, Test, operator_of, with_literals
+from windrow.model.predicate import Or, Predicate
 
 __all__ = ["matching_texts", "matching_values"]
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
-_LEAST, _MOST = -(2**63), 2**63 - 1
-_OPS: dict[Op, Any] = {
-    Op.EQUAL: np.equal,
-    Op.LESS: np.less,
-    Op.LESS_OR_EQUAL: np.less_equal,
-    Op.GREATER: np.greater,
-    Op.GREATER_OR_EQUAL: np.greater_equal,
-}
-_TEXT_OPS: dict[Op, Any] = {
-    Op.EQUAL: pc.equal,
-    Op.LESS: pc.less,
-    Op.LESS_OR_EQUAL: pc.less_equal,
-    Op.GREATER: pc.greater,
-    Op.GREATER_OR_EQUAL: pc.greater_equal,
-}
-
-_Mask = NDArray[np.bool_]
+_Mask: TypeAlias = NDArray[np.bool_]
+_Compare: TypeAlias = Callable[[str, Any], _Mask]
+"""Compares all values with one, by a name that numpy and pyarrow share."""
 
 
 def matching_texts(test: Predicate, texts: pa.Array) -> _Mask | None:
@@ -47,19 +33,21 @@ def matching_texts(test: Predicate, texts: pa.Array) -> _Mask | None:
 
 
 def _matching_texts(test: Predicate, texts: pa.Array) -> _Mask | None:
-    match test:
-        case Comparison(op=op, value=str(value)) if op in _TEXT_OPS:
-            return _mask(_TEXT_OPS[op](texts, pa.scalar(value)))
-        case Between(low=str(low), high=str(high)):
-            return _mask(pc.and_(pc.greater_equal(texts, pa.scalar(low)), pc.less_equal(texts, pa.scalar(high))))
-        case In(values=values) if all(isinstance(value, str) for value in values):
-            return _mask(pc.is_in(texts, pa.array(values, pa.string())))
-        case StartsWith(prefix=prefix):
-            return _mask(pc.starts_with(texts, prefix))
-        case Or(parts):
-            masks = [mask for part in parts if (mask := _matching_texts(part, texts)) is not None]
-            return np.logical_or.reduce(masks) if masks and len(masks) == len(parts) else None
-    return None
+    if isinstance(test, Or):
+        masks = [mask for part in test.parts if (mask := _matching_texts(part, texts)) is not None]
+        return np.logical_or.reduce(masks) if masks and len(masks) == len(test.parts) else None
+    if not isinstance(test, Test):
+        return None
+    operator = operator_of(test)
+    if operator.texts is not None:
+        return _mask(operator.texts(test, texts))
+    if operator.intervals is None or not all(isinstance(each, str) for each in operator.literals(test)):
+        return None
+    return _within(
+        operator.intervals(test),
+        lambda comparison, value: _mask(getattr(pc, comparison)(texts, pa.scalar(value, pa.string()))),
+        lambda values: _mask(pc.is_in(texts, pa.array(values, pa.string()))),
+    )
 
 
 def _mask(found: pa.Array) -> _Mask:
@@ -69,26 +57,33 @@ def _mask(found: pa.Array) -> _Mask:
 
 def matching_values(test: Predicate, values: NDArray[Any], kind: pa.DataType) -> _Mask | None:
     """Which values of whole numbers or times may pass a test of them; those of null rows may be anything."""
-    if values.dtype.kind != "i":
+    if values.dtype.kind != "i" or not isinstance(test, Test):
         return None
-    match test:
-        case Comparison(op=op, value=value) if op in _OPS:
-            number = _number(value, kind)
-            return None if number is None else _OPS[op](values, number)
-        case Between(low=low, high=high):
-            first, last = _number(low, kind), _number(high, kind)
-            return None if first is None or last is None else (values >= first) & (values <= last)
-        case In(values=listed):
-            numbers = [_number(value, kind) for value in listed]
-            return None if None in numbers else np.isin(values, np.array(numbers, np.int64))
-    return None
+    operator = operator_of(test)
+    numbers: tuple[Any, ...] = tuple(map(type_of(kind).decoded_number, operator.literals(test)))
+    if operator.intervals is None or operator.is_about_text or None in numbers:
+        return None
+    return _within(
+        operator.intervals(with_literals(test, numbers)),
+        lambda comparison, value: getattr(np, comparison)(values, value),
+        lambda points: np.isin(values, np.array(points, np.int64)),
+    )
 
 
-def _number(value: Literal, kind: pa.DataType) -> int | None:
-    """A value as a column of the type holds it."""
-    if pa.types.is_timestamp(kind):
-        if not isinstance(value, datetime):
-            return None
-        moment = value if value.tzinfo else value.replace(tzinfo=UTC)
-        return (moment - _EPOCH) // _MICROSECOND
-    return value if type(value) is int and _LEAST <= value <= _MOST else None
+def _within(intervals: Sequence[Interval], compare: _Compare, is_one_of: Callable[[list[Any]], _Mask]) -> _Mask:
+    """Which values lie in one of the intervals."""
+    if len(intervals) != 1 and all(interval.is_point for interval in intervals):
+        return is_one_of([interval.low for interval in intervals])
+    masks = [_inside(interval, compare) for interval in intervals]
+    return masks[0] if len(masks) == 1 else np.logical_or.reduce(masks)
+
+
+def _inside(interval: Interval, compare: _Compare) -> _Mask:
+    if interval.is_point:
+        return compare("equal", interval.low)
+    ends = []
+    if interval.low is not None:
+        ends.append(compare("greater" if interval.low_open else "greater_equal", interval.low))
+    if interval.high is not None:
+        ends.append(compare("less" if interval.high_open else "less_equal", interval.high))
+    return ends[0] if len(ends) == 1 else np.logical_and.reduce(ends)

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from windrow.model.predicate import Comparison, In, Literal, Op, Predicate, columns_of
+from windrow.model.operators import Literal, Test, literals_of, operator_of
+from windrow.model.predicate import Predicate, columns_of, value_tests
 from windrow.model.rows import Rows
 from windrow.parquet.schema import PhysicalType
 from windrow.pruning.bounds import Bounds, Mask
 from windrow.pruning.encoding import cells_of, stored_values
 from windrow.pruning.pruner import Pruner, Verdict, compile_predicate
-from windrow.pruning.selection import ValueTest, literals_of, value_tests
 from windrow.pruning.types import ColumnType, Family
 from windrow.sidecar import layout
 from windrow.sidecar.columns import NUMBERS, Bound, ColumnChunks
@@ -149,8 +149,9 @@ def prune_granules(sidecar: Sidecar, predicate: Predicate, kept: Mask) -> list[G
     return SidecarPruner(predicate).prune_granules(sidecar, kept)
 
 
-def _names_points(test: ValueTest) -> bool:
-    return isinstance(test, In) or (isinstance(test, Comparison) and test.op is Op.EQUAL)
+def _names_points(test: Test) -> bool:
+    intervals = operator_of(test).intervals
+    return intervals is not None and all(interval.is_point for interval in intervals(test))
 
 
 class _Inquiry:

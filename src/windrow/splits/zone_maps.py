@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow.model.column_types import TypeRecord, type_of
 from windrow.model.numbers import to_arrow
 from windrow.model.ordering import dictionary_codes
 from windrow.model.points import is_text
@@ -24,8 +25,6 @@ __all__ = ["column_zone", "zone_maps"]
 
 _TEXT_LENGTH = 64
 _MANY = 5000
-_MICROSECONDS = {"s": (1_000_000, 1), "ms": (1000, 1), "us": (1, 1), "ns": (1, 1000)}
-"""How many microseconds are how many ticks of each unit."""
 
 
 def zone_maps(table: pa.Table, schema: SortSchema) -> tuple[ColumnZone, ...]:
@@ -42,32 +41,17 @@ def column_zone(column: pa.ChunkedArray) -> ColumnZone:
         return _text_zone(column)
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    numbers = _as_numbers(column)
-    if numbers is None:
+    record = type_of(column.type)
+    if record.zone_numbers is None:
         return ColumnZone(NULL, NULL, column.null_count)
-    low, high = (_bound(value, column.type) for value in pc.min_max(numbers).as_py().values())
+    low, high = (_bound(end, record) for end in pc.min_max(record.zone_numbers(column)).as_py().values())
     return ColumnZone(low, high, column.null_count)
 
 
-def _as_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """Return a column as numbers in the order of its values, without NaN, or None."""
-    kind = column.type
-    if pa.types.is_date(kind):
-        column = column.cast(pa.timestamp("us"))
-    if pa.types.is_timestamp(column.type) or pa.types.is_boolean(kind):
-        return column.cast(pa.int64())
-    if pa.types.is_floating(kind):
-        values = column.cast(pa.float64())
-        return pc.if_else(pc.is_nan(values), pa.scalar(None, pa.float64()), values)
-    return column if pa.types.is_integer(kind) else None
-
-
-def _bound(value: Any, kind: pa.DataType) -> SortColumnValue:
+def _bound(value: Any, record: TypeRecord) -> SortColumnValue:
     """Return a bound in zone units: times are microseconds, rounded down."""
-    if value is not None and pa.types.is_timestamp(kind):
-        microseconds, ticks = _MICROSECONDS[kind.unit]
-        value = value * microseconds // ticks
-    return SortColumnValue.of(value)
+    units, numbers = record.zone_unit
+    return SortColumnValue.of(value if units == numbers or value is None else value * units // numbers)
 
 
 def _text_zone(column: pa.ChunkedArray) -> ColumnZone:

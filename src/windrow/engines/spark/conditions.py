@@ -10,7 +10,8 @@ from decimal import Decimal
 import pyarrow as pa
 
 from windrow.errors import InvalidInput
-from windrow.model.predicate import And, Literal, Not, Or, Predicate
+from windrow.model.operators import Engine, Literal, Test, operator_of
+from windrow.model.predicate import Predicate, with_tests
 from windrow.questions.literals import fitted
 from windrow.questions.spelling import Dialect, spelled
 from windrow.questions.where import parse_where
@@ -30,23 +31,19 @@ def exact_predicate(where: str, schema: pa.Schema) -> Predicate | None:
 
 
 def _exactly(predicate: Predicate, schema: pa.Schema, written: Mapping[str, str]) -> Predicate:
-    match predicate:
-        case And(parts):
-            return And(tuple(_exactly(part, schema, written) for part in parts))
-        case Or(parts):
-            return Or(tuple(_exactly(part, schema, written) for part in parts))
-        case Not(part):
-            return Not(_exactly(part, schema, written))
-    column = written.get(predicate.column.lower())
-    found = None if column is None else fitted(replace(predicate, column=column), schema)
-    if found is None:
-        raise InvalidInput(f"predicate on {predicate.column!r}: its value is not surely read alike by all engines")
-    return found
+    def change(test: Test) -> Predicate:
+        column = written.get(test.column.lower())
+        found = None if column is None else fitted(replace(test, column=column), schema)
+        if found is None or Engine.SPARK not in operator_of(test).sql:
+            raise InvalidInput(f"predicate on {test.column!r}: it is not surely read alike by all engines")
+        return found
+
+    return with_tests(predicate, change)
 
 
 def spark_condition(predicate: Predicate, types: Mapping[str, pa.DataType]) -> str:
     """Return the condition; `types` are those of the columns."""
-    dialect = Dialect(spark_name, lambda column, literal: _value(literal, types[column]), "startswith")
+    dialect = Dialect(spark_name, lambda column, literal: _value(literal, types[column]), Engine.SPARK)
     return spelled(predicate, dialect)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow.model.column_types import type_of
 from windrow.model.widening import plain
 
 if TYPE_CHECKING:
@@ -14,12 +15,6 @@ if TYPE_CHECKING:
 
 __all__ = ["for_spark", "is_native", "spark_arrow_schema", "spark_schema"]
 
-_UNSIGNED = {
-    pa.uint8(): pa.int16(),
-    pa.uint16(): pa.int32(),
-    pa.uint32(): pa.int64(),
-    pa.uint64(): pa.decimal128(20, 0),
-}
 _WIDER = {
     pa.int8(): (pa.int16(), pa.int32(), pa.int64()),
     pa.int16(): (pa.int32(), pa.int64()),
@@ -57,31 +52,13 @@ def is_native(kind: pa.DataType, found: set[pa.DataType]) -> bool:
 
 def _kind(kind: pa.DataType) -> pa.DataType:
     kind = plain(kind)
-    if pa.types.is_timestamp(kind):
-        return pa.timestamp("us", None if kind.tz is None else "UTC")
     if pa.types.is_map(kind):
         return pa.map_(_kind(kind.key_type), _kind(kind.item_type))
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return pa.list_(_kind(kind.value_type))
     if pa.types.is_struct(kind):
         return pa.struct([(each.name, _kind(each.type)) for each in kind])
-    return _flat(kind)
-
-
-def _flat(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_time(kind):
-        return pa.int64()  # nanoseconds: Spark's own type for it is switched off where nobody switched it on
-    if pa.types.is_date(kind):
-        return pa.date32()
-    if pa.types.is_duration(kind):
-        return pa.duration("us")
-    if pa.types.is_float16(kind):
-        return pa.float32()
-    if pa.types.is_fixed_size_binary(kind):
-        return pa.binary()
-    if pa.types.is_decimal(kind):
-        return pa.decimal128(kind.precision, kind.scale)
-    return _UNSIGNED.get(kind, kind)
+    return type_of(kind).spark
 
 
 def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
