@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from windrow.bounded import BoundedCache
 from windrow.model.predicate import (
     And,
     Between,
@@ -41,6 +42,7 @@ __all__ = ["Zones"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LARGEST = 2**63 - 1
+_MOST_COLUMNS = 256
 _ENOUGH, _WORTH = 1000, 20
 """After so many splits, regular expressions are asked only if they leave out more than every twentieth."""
 _TYPES = {ValueKind.STRING: TEXT, ValueKind.I64: SIGNED, ValueKind.F64: FLOAT}
@@ -65,8 +67,8 @@ class Zones:
     def __init__(self, splits: Sequence[SplitMetadata]) -> None:
         self._splits = splits
         self._rows = np.array([split.row_count for split in splits], np.int64)
-        self._columns: dict[tuple[str, bool], _Column] = {}
-        self._answers: dict[str, tuple[int, int]] = {}
+        self._columns: BoundedCache[tuple[str, bool], _Column] = BoundedCache("zones of columns", _MOST_COLUMNS)
+        self._answers: BoundedCache[str, tuple[int, int]] = BoundedCache("expressions of columns", _MOST_COLUMNS)
         """Of how many splits the regular expressions of a column were asked, and how many of these they left out."""
 
     def prune(self, predicate: Predicate, places: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -84,10 +86,10 @@ class Zones:
         return all(bool(self._column(name).known[places].all()) for name in columns)
 
     def _column(self, name: str, *, is_time: bool = False) -> _Column:
-        if (name, is_time) not in self._columns:
-            zones = [zone_of(split, name) for split in self._splits]
-            self._columns[name, is_time] = _column(zones, self._rows, is_time=is_time)
-        return self._columns[name, is_time]
+        def made() -> _Column:
+            return _column([zone_of(split, name) for split in self._splits], self._rows, is_time=is_time)
+
+        return self._columns.get_or_make((name, is_time), made)
 
     def _by_regexes(self, predicate: Predicate, places: NDArray[np.int64]) -> Mask:
         match predicate:
@@ -105,7 +107,7 @@ class Zones:
         column = self._column(name)
         if len(column.regexes) == 1 and column.regexes[0] is None:
             return _all(places)
-        asked, left_out = self._answers.get(name, (0, 0))
+        asked, left_out = self._answers.get(name) or (0, 0)
         if asked > _ENOUGH and left_out * _WORTH < asked:
             return _all(places)
         codes = column.codes[places]
@@ -114,7 +116,7 @@ class Zones:
             regex = column.regexes[code]
             fits[code] = regex is None or any(fits_regex(regex, value) for value in values)
         fitting: Mask = fits[codes]
-        self._answers[name] = asked + len(places), left_out + int((~fitting).sum())
+        self._answers.put(name, (asked + len(places), left_out + int((~fitting).sum())))
         return fitting
 
 

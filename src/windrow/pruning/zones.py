@@ -9,11 +9,11 @@ import math
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from functools import lru_cache
 from typing import Any
 
 import re2
 
+from windrow.bounded import memo
 from windrow.model.predicate import (
     And,
     Between,
@@ -149,14 +149,14 @@ def zone_of(split: SplitMetadata, column: str) -> ColumnZone | None:
     return split.zones[position] if position is not None and position < len(split.zones) else None
 
 
-@lru_cache(maxsize=256)
+@memo("places in sort schemas", 256)
 def _positions(sort_schema: str) -> dict[str, int]:
     if not sort_schema:
         return {}
     return {name: place for place, name in enumerate(SortSchema.parse(sort_schema).column_names)}
 
 
-@lru_cache(maxsize=4096)
+@memo("regular expressions", 4096)
 def _pattern(regex: str) -> Any:
     """Return the compiled expression, or None when it cannot be used: then it proves nothing."""
     try:
