@@ -13,7 +13,7 @@ from windrow.cli.exit_codes import ExitCode
 from windrow.cli.invocation import Invocation
 from windrow.cli.options import Group, pass_invocation
 from windrow.cli.progress import stepping
-from windrow.cli.sql_output import MOST_SHOWN, Format, chosen_format, shown, write, written_aside
+from windrow.cli.sql_output import MOST_SHOWN, Format, chosen_format, output_options, shown, write, written_aside
 from windrow.cli.text import fields
 from windrow.cli.text import table as text_table
 from windrow.model.units import format_count
@@ -93,13 +93,7 @@ def _check_text(found: dict[str, Any]) -> str:
 @click.argument("name", metavar="[TABLE]", required=False)
 @click.option("--where", metavar="CONDITION", help="Such as: symbol = 'BTC-USD' and price > 5")
 @click.option("--columns", metavar="NAMES", help="Only these, with commas between them.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice([str(each) for each in Format]),
-    help="What to write.  [default: as the name of the output ends, else table]",
-)
-@click.option("-o", "--output", metavar="FILE", help="Write to this file instead of stdout.")
+@output_options
 @click.option("--skip-native", is_flag=True, help="Leave native partitions out; without this they are an error.")
 @click.option("--recover", is_flag=True, help="Read partitions that a killed QuestDB left with a wrong size.")
 @pass_invocation

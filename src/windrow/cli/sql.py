@@ -17,6 +17,7 @@ from windrow.cli.sql_output import (
     chosen_format,
     explained,
     is_explain,
+    output_options,
     shown,
     write,
     written_aside,
@@ -32,13 +33,7 @@ __all__ = ["sql"]
 
 @click.command(cls=Command, short_help="Answer a query, or many in a shell.")
 @click.argument("query", required=False)
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice([str(each) for each in Format]),
-    help="What to write.  [default: as the name of the output ends, else table]",
-)
-@click.option("-o", "--output", metavar="FILE", help="Write to this file instead of stdout.")
+@output_options
 @click.option("--explain", is_flag=True, help="Say what the query would read, and why, and do not.")
 @click.option("--sandbox", is_flag=True, help="Let queries read tables of the lake, and do nothing else.")
 @pass_invocation

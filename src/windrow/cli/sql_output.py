@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import click
 
@@ -33,10 +33,13 @@ __all__ = [
     "explained",
     "format_of",
     "is_explain",
+    "output_options",
     "shown",
     "write",
     "written_aside",
 ]
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 MOST_SHOWN = 100
 """Rows that a terminal gets; a pipe gets all."""
@@ -59,6 +62,17 @@ def format_of(path: str | None) -> Format:
     """Return the format that the name of a file asks for; a table, when it asks for none."""
     ending = "" if path is None else Path(path).suffix.lower().removeprefix(".")
     return Format(ending) if ending in tuple(Format) else Format.TABLE
+
+
+def output_options(command: Command) -> Command:
+    """Give a command the options of what it writes, and where."""
+    command = click.option("-o", "--output", metavar="FILE", help="Write to this file instead of stdout.")(command)
+    return click.option(
+        "--format",
+        "form",
+        type=click.Choice([str(each) for each in Format]),
+        help="What to write.  [default: as the name of the output ends, else table]",
+    )(command)
 
 
 def chosen_format(invocation: Invocation, form: str | None, output: str | None) -> Format:

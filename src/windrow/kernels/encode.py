@@ -29,7 +29,6 @@ PAGE_WIDTH = 9
 PLAIN, CODED = 0, 8
 # The numbers of a chunk's dictionary: its entries, none when it has no dictionary, where it is and its bytes.
 ENTRIES, PLACE, SIZE = range(3)
-DICTIONARY_WIDTH = 3
 
 TRIAL, REPEATS = 1024, 8
 """Of so many values at most three in four may be new, and each must come so often on average for a page to be coded."""
