@@ -35,6 +35,7 @@ from benchmarks.measure import (
     reset_peak_rss,
     serve,
 )
+from windrow.merging.heap import own_process
 from windrow.merging.merge import MergeOptions
 from windrow.merging.splits import merge_splits
 from windrow.model.scope import CompactionScope
@@ -167,6 +168,7 @@ def windrow_way(
     folder: Path, windows: Sequence[Sequence[SplitMetadata]], out: Path, **changes: Any
 ) -> Callable[[], None]:
     store = open_store(str(folder))
+    own_process()
 
     def run() -> None:
         for number, splits in enumerate(windows):

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from typing import Any
 
+from windrow import tricks
 from windrow.errors import ConfigError
 
 __all__ = ["CONFIG_VARIABLE", "LOG_LEVELS", "Config", "Resolved", "Setting", "masked", "resolve"]
@@ -30,6 +31,7 @@ CONFIG_VARIABLE = "WINDROW_CONFIG"
 LOG_LEVELS = ("debug", "info", "warning", "error")
 
 _PREFIX = "WINDROW_"
+_NO_SETTINGS = (CONFIG_VARIABLE, tricks.VARIABLE)
 _DEFAULT = "default"
 
 
@@ -108,7 +110,7 @@ def _from_arguments(arguments: Mapping[str, Any]) -> Iterator[Setting]:
 
 def _from_environ(environ: Mapping[str, str]) -> Iterator[Setting]:
     for variable in sorted(environ):
-        if variable.startswith(_PREFIX) and variable != CONFIG_VARIABLE:
+        if variable.startswith(_PREFIX) and variable not in _NO_SETTINGS:
             yield Setting(_setting_of(variable), environ[variable], variable)
 
 

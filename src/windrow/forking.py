@@ -8,7 +8,6 @@ reach, so a fork waits for a moment at which nobody is in one of them.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import sys
 import threading
@@ -18,7 +17,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Protocol
 
-__all__ = ["abandon", "register", "was_free", "working"]
+__all__ = ["register", "was_free", "working"]
 
 _WAITS = 10.0
 """Seconds; work that takes longer is not waited for."""
@@ -113,12 +112,6 @@ class _Working:
 def working() -> _Working:
     """For a block that is in a library which does not survive a fork in the middle: the process is not forked then."""
     return _Working()
-
-
-def abandon(*things: object) -> None:
-    """Never let go of things: to end them would mean to wait for threads that the child does not have."""
-    for thing in things:
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
 
 
 def was_free(lock: threading.Lock | threading.RLock) -> bool:

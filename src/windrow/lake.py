@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -11,16 +10,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from windrow import forking
+from windrow import forking, immortal
 from windrow.cache import Cache, Caches, CacheSettings, MemoryCache, counted, default_cache
 from windrow.closing import Closing
 from windrow.context import Context
 from windrow.databases import Database, open_database, open_table
 from windrow.engines.answer import Answer
+from windrow.engines.duckdb.callers import named_frames
 from windrow.engines.duckdb.constants import Parameters
 from windrow.engines.duckdb.engine import Asked, DuckDBEngine
 from windrow.engines.duckdb.foreign_relations import ForeignRelations
-from windrow.engines.duckdb.frames import as_tables, named_frames
+from windrow.engines.duckdb.frames import as_tables
 from windrow.engines.duckdb.questdb import snapshot_relation
 from windrow.engines.duckdb.relations import Relation
 from windrow.engines.duckdb.table_functions import DatabaseCall
@@ -80,7 +80,7 @@ class Lake(Closing):
 
     def after_fork(self) -> None:
         """Start an engine of its own, in a forked child."""
-        forking.abandon(self._engine, self._files)
+        immortal.abandon(self._engine, self._files)
         self._engine, self._files, self._starting = None, None, threading.Lock()
         self._tables = LakeTables(self.context)
 
@@ -177,7 +177,7 @@ class Lake(Closing):
         >>> lake.sql("select * from metrics, 's3://bucket/raw/*.parquet' as raw where ...")  # doctest: +SKIP
         >>> lake.sql("select * from metrics join hosts using (host) where env = ?", ["prod"])  # doctest: +SKIP
         """
-        found = named_frames(query, sys._getframe(1))  # noqa: SLF001 (where the query was written)
+        found = named_frames(query)
         return self._started().answer(self._asked(query, params, tables, found))
 
     def stream(
@@ -196,7 +196,7 @@ class Lake(Closing):
 
         >>> lake.stream("select * from metrics", lambda batches: sum(len(each) for each in batches))  # doctest: +SKIP
         """
-        found = named_frames(query, sys._getframe(1))  # noqa: SLF001 (where the query was written)
+        found = named_frames(query)
         return self._started().stream(self._asked(query, params, tables, found), into)
 
     def explain(
@@ -213,14 +213,14 @@ class Lake(Closing):
         `svg`. A query that begins with EXPLAIN, or EXPLAIN ANALYZE, is answered with the same text. `params` and
         `tables` are as in `sql`.
         """
-        found = named_frames(query, sys._getframe(1))  # noqa: SLF001 (where the query was written)
+        found = named_frames(query)
         return self._started().explain(self._asked(query, params, tables, found), analyze=analyze)
 
     def plan(
         self, query: str, params: Parameters = None, *, tables: Mapping[str, object] | None = None
     ) -> dict[str, ScanPlan]:
         """Return what a query would read of each table and file that it names; `tables` are as in `sql`."""
-        found = named_frames(query, sys._getframe(1))  # noqa: SLF001 (where the query was written)
+        found = named_frames(query)
         return self._started().plans(self._asked(query, params, tables, found))
 
     def _asked(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -13,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from windrow.compaction.noun import Compact
 from windrow.context import Context
+from windrow.engines.duckdb.callers import named_frames
 from windrow.engines.duckdb.constants import Parameters
 from windrow.engines.duckdb.engine import Answer, DuckDBEngine
-from windrow.engines.duckdb.frames import as_tables, named_frames
+from windrow.engines.duckdb.frames import as_tables
 from windrow.engines.duckdb.relations import Relation
 from windrow.engines.labels import Labels
 from windrow.engines.table_relation import TableVersion, read_context
@@ -311,7 +311,7 @@ class Table:
         given: dict[str, Any] = {
             "parameters": params,
             "frames": as_tables(tables or {}, others),
-            "variables": named_frames(query, sys._getframe(1)),  # noqa: SLF001 (where the query was written)
+            "variables": named_frames(query),
         }
         with closing(DuckDBEngine(read_context(self.context), sandbox=self.context.sandbox)) as engine:
             return engine.sql(query, others | {self.name: self.relation}, **given)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from windrow.bounded import BoundedCache
 from windrow.cache import CacheKind, CacheRow, LayeredCache, MemoryCache, RoutingCache, prometheus_text
+from windrow.cache.caches import Caches
 from windrow.cache.stats import cache_rows, metered_caches
 
 
@@ -48,3 +50,12 @@ def test_rows_tell_what_was_counted_since():
     earlier, now = CacheRow("memory", "sidecar", hits=2, bytes=9), CacheRow("memory", "sidecar", hits=5, bytes=7)
     assert now.since(earlier) == CacheRow("memory", "sidecar", hits=3)
     assert now.since(None) == CacheRow("memory", "sidecar", hits=5)
+
+
+def test_caches_that_count_entries_are_shown_too():
+    cache = BoundedCache("entries of a test", 1)
+    for key in ("a", "a", "b"):
+        cache.get_or_make(key, lambda: 1)
+    [row] = [row for row in Caches([]).stats() if row.cache == "entries of a test"]
+    assert (row.kind, row.hits, row.misses, row.evictions, row.values) == ("entries", 1, 2, 1, 1)
+    assert 'windrow_cache_hits_total{cache="entries of a test",kind="entries"} 1' in Caches([]).prometheus()

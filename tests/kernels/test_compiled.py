@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from windrow.kernels.compiled import kernel, load, memory
+from windrow.kernels.bare import load, memory
+from windrow.kernels.compiled import kernel
 
 
 @kernel

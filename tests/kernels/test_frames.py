@@ -5,9 +5,16 @@ import pyarrow as pa
 import pytest
 
 from windrow.kernels.frames import inflate
-from windrow.parquet.codecs import zstd_decompressor
+from windrow.parquet.zstd import zstd_decompressor
+from windrow.tricks import Trick, without
 
 ZSTD = pa.Codec("zstd")
+
+
+@pytest.fixture(params=[False, True], ids=["by pointers", "by Arrow"], autouse=True)
+def plain(request):
+    with without(*[Trick.ZSTD_POINTERS] * request.param):
+        yield
 
 
 def pages_of(bodies, levels, stored):

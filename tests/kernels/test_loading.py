@@ -8,8 +8,10 @@ import sys
 
 import numpy as np
 
-from windrow.kernels.loading import SECONDS_TO_COMPILE, compiled_count, seconds_to_compile
+from windrow.kernels.index import cached_signatures
+from windrow.kernels.loading import SECONDS_TO_COMPILE, compiled_count, load_kernels, seconds_to_compile
 from windrow.splits.sorting import radix_order
+from windrow.tricks import Trick, without
 
 LOADING = """
 from windrow.kernels.loading import load_kernels
@@ -43,3 +45,14 @@ def test_what_is_compiled_is_counted():
     radix_order([np.arange(3, dtype=np.uint64)])
     assert compiled_count() >= 1
     assert seconds_to_compile("radix") == 0
+
+
+def test_without_the_index_of_the_cache_nothing_counts_as_compiled():
+    radix_order([np.arange(3, dtype=np.uint64)])
+    with without(Trick.KERNEL_INDEX):
+        assert compiled_count() == load_kernels() == 0
+        assert seconds_to_compile("radix") == SECONDS_TO_COMPILE
+
+
+def test_a_cache_of_another_form_counts_as_empty():
+    assert cached_signatures(object()) == []

@@ -12,7 +12,8 @@ import pytest
 
 from windrow.errors import Damaged, Incompatible
 from windrow.kernels import rules as r
-from windrow.kernels.compiled import kernel, memory
+from windrow.kernels.bare import memory
+from windrow.kernels.compiled import kernel
 from windrow.kernels.thrift import MAX_DEPTH, walk
 from windrow.parquet.bloom import read_bloom
 from windrow.parquet.footer import parse_footer, read_footer

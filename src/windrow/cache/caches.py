@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from windrow.cache.disk import DiskCache
 from windrow.cache.ledger import Ledger
 from windrow.cache.metrics import CacheRow
-from windrow.cache.stats import cache_rows, metered_caches, prometheus_text
+from windrow.cache.stats import cache_rows, entry_rows, metered_caches, prometheus_text
 from windrow.model.rows import Rows
 
 __all__ = ["Caches"]
@@ -21,12 +21,18 @@ class Caches:
         self._recorded: dict[tuple[str, str], CacheRow] = {}
 
     def stats(self) -> Rows[CacheRow]:
-        """Hits, misses, bypasses, evictions and bytes of each cache, by kind; kinds that it never met are left out."""
-        return Rows(CacheRow, tuple(row for row in cache_rows(self._caches) if not row.is_empty))
+        """Hits, misses, bypasses, evictions and bytes of each cache, by kind; kinds that it never met are left out.
+
+        Rows of the kind `entries` are of caches that count values instead of bytes, of the whole process.
+        """
+        return Rows(CacheRow, tuple(row for row in self._rows() if not row.is_empty))
 
     def prometheus(self) -> str:
         """The same as text that Prometheus reads, zeros included."""
-        return prometheus_text(cache_rows(self._caches))
+        return prometheus_text(self._rows())
+
+    def _rows(self) -> list[CacheRow]:
+        return [*cache_rows(self._caches), *entry_rows()]
 
     def record(self) -> None:
         """Add what was counted since the last time to the counters in the cache folder, if there is one."""

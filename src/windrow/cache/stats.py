@@ -6,11 +6,23 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Protocol, TypeGuard, runtime_checkable
 
+from windrow.bounded import entry_counts
 from windrow.cache.metrics import COUNTERS, GAUGES, CacheMetrics, CacheRow, KindRow, summed
 from windrow.cache.protocol import CacheKind
 from windrow.model.rows import Rows
 
-__all__ = ["Metered", "cache_rows", "is_metered", "metered_caches", "parts_of", "prometheus_text"]
+__all__ = [
+    "ENTRIES",
+    "Metered",
+    "cache_rows",
+    "entry_rows",
+    "is_metered",
+    "metered_caches",
+    "parts_of",
+    "prometheus_text",
+]
+
+ENTRIES = "entries"
 
 
 @runtime_checkable
@@ -45,6 +57,14 @@ def cache_rows(caches: Iterable[Metered]) -> list[CacheRow]:
     """A row for each cache and kind; caches of one name are one."""
     found = [(cache.metrics, cache.contents()) for cache in caches]
     return summed(_row(metrics, kind, contents) for metrics, contents in found for kind in CacheKind)
+
+
+def entry_rows() -> list[CacheRow]:
+    """A row for each kind of cache of this process that counts values instead of bytes."""
+    return [
+        CacheRow(each.name, ENTRIES, hits=each.hits, misses=each.misses, evictions=each.evictions, values=each.values)
+        for each in entry_counts()
+    ]
 
 
 def _row(metrics: CacheMetrics, kind: CacheKind, contents: Rows[KindRow]) -> CacheRow:

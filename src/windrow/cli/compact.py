@@ -88,10 +88,19 @@ def compact(
         noun = lake.table(table).compact
         if dry_run:
             _answer_plan(invocation, noun.plan(window=window), why=why)
-        elif watch:
-            _watch(invocation, noun, window, every, how)
         else:
-            _run(invocation, noun, window, how)
+            _own_process()
+            if watch:
+                _watch(invocation, noun, window, every, how)
+            else:
+                _run(invocation, noun, window, how)
+
+
+def _own_process() -> None:
+    """A process of the command line hosts nothing else: its memory may be set up for merges."""
+    from windrow.merging.heap import own_process
+
+    own_process()
 
 
 def _answer_plan(invocation: Invocation, plan: CompactionPlan, *, why: bool) -> None:

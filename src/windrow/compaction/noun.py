@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from windrow.compaction.forecast import Rates
@@ -72,13 +72,6 @@ class Compact:
     """Of windows that still grow; None is the one that the table's settings name."""
     heat: Mapping[int, float] | None = None
     """How often windows are asked for; None is what queries left in the metastore."""
-
-    def guided(self, *, policy: Policy | None = None, heat: Mapping[int, float] | None = None) -> Compact:
-        """Return the same with a policy of one's own, or with how often windows are asked for, by their starts.
-
-        The most queried windows come first, then the newest. Queries are counted; `heat` says otherwise.
-        """
-        return replace(self, policy=policy or self.policy, heat=self.heat if heat is None else heat)
 
     def plan(self, *, window: str | None = None) -> CompactionPlan:
         """Say what a run would merge now and why, what it would cost and what it would gain; nothing changes.

@@ -12,7 +12,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from windrow import forking
+from windrow import forking, immortal
 from windrow.engines.duckdb.filesystem import PROTOCOL, VirtualFileSystem, new_database
 from windrow.engines.duckdb.interrupting import Worker, heeding_ctrl_c
 from windrow.engines.selection import Selection
@@ -67,7 +67,7 @@ class _Shared:
         self._databases = {}
 
     def after_fork(self) -> None:
-        forking.abandon(*self._databases.values())
+        immortal.abandon(*self._databases.values())
         self._databases, self._guard = {}, threading.Lock()
 
 
@@ -199,7 +199,7 @@ class _Opened:
     def after_fork(self) -> None:
         """Leave the query to the parent, in a forked child."""
         self._is_forked = True
-        forking.abandon(self._stack.pop_all())
+        immortal.abandon(self._stack.pop_all())
 
     def sql(self, *, count: bool = False) -> str:
         """The query, of the rows or of their number."""

@@ -1,6 +1,7 @@
-"""Encoded pages become chunks: dictionary, headers, levels and compressed values behind each other, by one call.
+"""Encoded pages become chunks by one call: dictionary, headers, levels and compressed values behind each other.
 
-The tables of pages and dictionaries are those that `windrow.kernels.encode` fills.
+A library is what `windrow.kernels.frames` calls. The tables of pages and dictionaries are those that
+`windrow.kernels.encode` fills.
 """
 
 # Kernels hand each other bare memory and places in it, one by one: an object that holds them would cost more than they.

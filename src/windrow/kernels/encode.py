@@ -12,7 +12,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from windrow.kernels.compiled import kernel, memory
+from windrow.kernels.bare import memory
+from windrow.kernels.compiled import kernel
 
 __all__ = ["encode_fixed", "encode_levels", "encode_texts"]
 
@@ -28,7 +29,6 @@ PAGE_WIDTH = 9
 PLAIN, CODED = 0, 8
 # The numbers of a chunk's dictionary: its entries, none when it has no dictionary, where it is and its bytes.
 ENTRIES, PLACE, SIZE = range(3)
-DICTIONARY_WIDTH = 3
 
 TRIAL, REPEATS = 1024, 8
 """Of so many values at most three in four may be new, and each must come so often on average for a page to be coded."""

@@ -3,6 +3,12 @@
 A compression library is called by the address of its function and that of a context, which the caller keeps to himself
 while the call lasts. Functions of both ways take the same: context, target and room in it, source and its bytes; they
 return how many bytes were written, or a number that no room has.
+
+What it buys: 16 microseconds a page, which a call of Arrow's codec costs besides the work.
+
+The trick: intrinsics that emit LLVM code by `llvmlite`, a call of an address among them. A wrong address or room ends
+the process. The plain way is that of `windrow.parquet.zstd`: the address is that of a function in Python, which does
+one page by Arrow.
 """
 
 # Kernels hand each other bare memory and places in it, one by one: an object that holds them would cost more than they.

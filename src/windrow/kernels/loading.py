@@ -10,6 +10,7 @@ from pkgutil import iter_modules
 from typing import Any
 
 import windrow.kernels
+from windrow.kernels.index import cached_signatures
 
 __all__ = ["SECONDS_TO_COMPILE", "compiled_count", "load_kernels", "seconds_to_compile"]
 
@@ -24,7 +25,7 @@ def load_kernels() -> int:
 
 def compiled_count() -> int:
     """How many signatures of kernels the compiler's cache holds."""
-    return sum(len(_signatures(kernel)) for kernel in _kernels())
+    return sum(len(cached_signatures(kernel)) for kernel in _kernels())
 
 
 def seconds_to_compile(module: str) -> float:
@@ -33,7 +34,7 @@ def seconds_to_compile(module: str) -> float:
     >>> seconds_to_compile("merge") in (0.0, SECONDS_TO_COMPILE)
     True
     """
-    return 0.0 if any(map(_signatures, _kernels_of(module))) else SECONDS_TO_COMPILE
+    return 0.0 if any(map(cached_signatures, _kernels_of(module))) else SECONDS_TO_COMPILE
 
 
 def _kernels() -> list[Any]:
@@ -48,13 +49,8 @@ def _kernels_of(module: str) -> list[Any]:
     return [thing for thing in things if isinstance(thing, Dispatcher) and thing.__module__ == name]
 
 
-def _signatures(kernel: Any) -> list[Any]:
-    # The cache has no other way to tell which signatures it holds.
-    return [key[0] for key in kernel._cache._cache_file._load_index()]  # noqa: SLF001
-
-
 def _load(kernel: Any) -> int:
-    signatures = _signatures(kernel)
+    signatures = cached_signatures(kernel)
     for signature in signatures:
         kernel.compile(signature)
     return len(signatures)

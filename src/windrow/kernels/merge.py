@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from windrow.kernels.compiled import kernel, memory
+from windrow.kernels.bare import memory
+from windrow.kernels.compiled import kernel
 
 __all__ = [
     "append_rows",

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.kernels import rules as r
+from windrow.kernels.bare import load, memory
 from windrow.kernels.checksums import crc32
-from windrow.kernels.compiled import kernel, load, memory
+from windrow.kernels.compiled import kernel
 from windrow.kernels.hybrid import (
     CODED,
     COUNT,

@@ -13,7 +13,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from windrow.kernels.compiled import kernel, memory
+from windrow.kernels.bare import memory
+from windrow.kernels.compiled import kernel
 
 __all__ = ["CONTENT", "NULLS", "PLACED", "cumulate", "sum_codes", "sum_runs", "sum_values", "weigh"]
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from windrow.kernels.compiled import kernel, load, memory
+from windrow.kernels.bare import load, memory
+from windrow.kernels.compiled import kernel
 
 __all__ = ["copy_texts", "hash_texts", "unify_texts"]
 

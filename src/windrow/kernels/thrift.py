@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.kernels import rules as r
-from windrow.kernels.compiled import kernel, memory
+from windrow.kernels.bare import memory
+from windrow.kernels.compiled import kernel
 
 __all__ = ["walk", "walk_each"]
 

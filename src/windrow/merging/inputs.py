@@ -7,7 +7,7 @@ from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import pairwise
 from typing import TypeVar
 
@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from windrow.bounded import memo
 from windrow.errors import Damaged, StorageError
 from windrow.model.split import KEY_VALUE_PREFIX
 from windrow.parquet.chunk import ENCRYPTED, HAS_MAX_VALUE, HAS_MIN_VALUE, HAS_NULL_COUNT, chunk_starts
@@ -173,7 +174,7 @@ class Input:
         return pq.ParquetFile(self.opened(), page_checksum_verification=True)
 
 
-@lru_cache(maxsize=64)
+@memo("stored schemas", 64)
 def _bare_schema(stored: str | None) -> bytes:
     """An Arrow schema as a footer stores it, without what the file says of itself."""
     if stored is None:

@@ -8,12 +8,12 @@ import math
 from collections import Counter
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
-from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
 from sqlalchemy import ColumnElement, Connection, Row, bindparam, delete, func, insert, select, update
 
+from windrow.bounded import BoundedCache, memo
 from windrow.errors import AlreadyExists, InvalidInput, NotFound
 from windrow.metastore.database import Database
 from windrow.metastore.guards import check_id
@@ -26,6 +26,8 @@ from windrow.model.settings import TableSettings
 from windrow.model.widening import WAYS_OUT, plain, widened
 
 __all__ = ["Catalog", "column_of", "columns_at", "epoch_at", "stored_type"]
+
+_MOST_KEYS = 10_000
 
 # Statements that everything begins with are put together once: to do that takes longer than to run them.
 _ALL = select(tables).where(tables.c.lake_key == bindparam("lake")).order_by(tables.c.name)
@@ -45,7 +47,7 @@ class Catalog:
         self.database = database
         self.lake_key = 0
         """The lake whose tables are seen; the first, unless another is named."""
-        self._keys: dict[str, int] = {}
+        self._keys: BoundedCache[str, int] = BoundedCache("keys of tables", _MOST_KEYS)
 
     def create_table(self, name: str, settings: TableSettings, *, table_id: str) -> TableRecord:
         """Create an empty table at version 0, or raise AlreadyExists."""
@@ -185,9 +187,12 @@ class Catalog:
 
     def table_key(self, connection: Connection, table_id: str) -> int:
         """Return the short key of a table; keys never change, so they are remembered."""
-        if table_id not in self._keys:
-            self._keys[table_id] = _row(connection, tables.c.table_id == table_id).table_key
-        return self._keys[table_id]
+        return self._keys.get_or_make(table_id, lambda: _table_key(connection, table_id))
+
+
+def _table_key(connection: Connection, table_id: str) -> int:
+    key: int = _row(connection, tables.c.table_id == table_id).table_key
+    return key
 
 
 def _refuse_same_folder(connection: Connection, lake_key: int, name: str) -> None:
@@ -274,6 +279,6 @@ def _type_to_text(data_type: pa.DataType) -> str:
     return base64.b64encode(pa.schema([pa.field("", data_type)]).serialize().to_pybytes()).decode("ascii")
 
 
-@lru_cache(maxsize=1024)
+@memo("stored types", 1024)
 def _type_from_text(text: str) -> pa.DataType:
     return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text))).field(0).type

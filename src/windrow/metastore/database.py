@@ -25,7 +25,7 @@ from sqlalchemy.exc import (
 )
 from sqlalchemy.exc import TimeoutError as NoFreeConnection
 
-from windrow import forking
+from windrow import forking, immortal
 from windrow.config import masked
 from windrow.errors import (
     AlreadyExists,
@@ -121,7 +121,7 @@ class Database:
 
     def after_fork(self) -> None:
         """Connect anew, in a forked child: the connections that there are belong to the parent."""
-        forking.abandon(self.engine.pool, self._watch)
+        immortal.abandon(self.engine.pool, self._watch)
         self.engine.dispose(close=False)
         self._watching, self._watch = threading.Lock(), None
         self._is_torn, self._inside = self._is_torn or bool(self._inside), []

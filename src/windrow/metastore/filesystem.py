@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from windrow.bounded import BoundedCache
+
 __all__ = ["network_file_system"]
 
 _NETWORK = frozenset({
@@ -12,7 +14,7 @@ _NETWORK = frozenset({
     "fuse.goofys", "fuse.juicefs", "fuse.mount-s3", "fuse.rclone", "fuse.s3fs", "fuse.sshfs",
 })  # fmt: skip
 _MOUNTS = Path("/proc/self/mountinfo")
-_known: dict[int, str | None] = {}
+_devices: BoundedCache[int, str | None] = BoundedCache("file systems", 256)
 """By device, since all paths of a device lie on one file system."""
 
 
@@ -20,10 +22,7 @@ def network_file_system(path: Path, mounts: Path = _MOUNTS) -> str | None:
     """Return the kind of network file system that holds a path, or None; None too where the system does not tell."""
     if mounts != _MOUNTS or not path.parent.exists():
         return _looked_up(path, mounts)
-    device = path.parent.stat().st_dev
-    if device not in _known:
-        _known[device] = _looked_up(path, mounts)
-    return _known[device]
+    return _devices.get_or_make(path.parent.stat().st_dev, lambda: _looked_up(path, mounts))
 
 
 def _looked_up(path: Path, mounts: Path) -> str | None:

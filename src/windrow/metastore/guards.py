@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
+from windrow.bounded import memo
 from windrow.errors import Conflict, InvalidInput, InvariantViolation
 from windrow.metastore.records import CommitKind, WindowKind
 from windrow.model.invariants import require
@@ -138,7 +138,7 @@ def _check_window(split: SplitMetadata) -> None:
         )
 
 
-@lru_cache(maxsize=256)
+@memo("widths of sort schemas", 256)
 def _column_count(sort_schema: str) -> int:
     schema = SortSchema.parse(sort_schema)
     if schema.canonical() != sort_schema:

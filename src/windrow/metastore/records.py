@@ -7,11 +7,11 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from windrow.bounded import memo
 from windrow.metastore.stored import UNREADABLE, damaged, stored
 from windrow.model.epochs import SchemaHistory
 from windrow.model.predicate import Predicate
@@ -391,7 +391,7 @@ def _texts(text: str) -> tuple[str, ...]:
     return tuple(map(str, json.loads(text)))
 
 
-@lru_cache(maxsize=1024)
+@memo("windows", 1024)
 def window_of(kind: int, start: int, duration: int) -> Window | None:
     """Return the window of a row."""
     if kind == WindowKind.NONE:
@@ -410,7 +410,7 @@ def check_table_row(row: Any) -> None:
         raise damaged("windrow_tables", row.name, "settings", "the checksum is that of another row")
 
 
-@lru_cache(maxsize=256)
+@memo("table settings", 256)
 def _settings(text: str) -> TableSettings:
     return TableSettings.from_json(text)
 

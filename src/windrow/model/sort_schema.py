@@ -108,14 +108,6 @@ class SortSchema:
         """Return the schema without its name: the text that decides whether splits may merge."""
         return str(replace(self, name=None))
 
-    def compatible_with(self, other: SortSchema) -> bool:
-        """Say whether splits of both schemas may merge."""
-        return self.canonical() == other.canonical()
-
-    def same_order_as(self, other: SortSchema) -> bool:
-        """Say whether both schemas put rows into the same order."""
-        return self.columns == other.columns
-
 
 def _end_of_columns(text: str) -> int:
     """Return the position of the `/`, after a look at what follows it."""

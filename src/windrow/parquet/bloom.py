@@ -97,11 +97,6 @@ def hash_binary(data: bytes | memoryview, bounds: npt.NDArray[np.int64]) -> npt.
     return hash_values(source, limits)
 
 
-def _is_nan(values: npt.NDArray[np.generic]) -> npt.NDArray[np.bool_]:
-    unequal: npt.NDArray[np.bool_] = values != values  # noqa: PLR0124  # NaN alone differs from itself
-    return unequal
-
-
 class BloomFilter:
     """A set that may say yes to what it does not hold, but never no to what it holds."""
 
@@ -126,14 +121,6 @@ class BloomFilter:
         from windrow.kernels.bloom import contains
 
         return contains(self._blocks, np.ascontiguousarray(hashes, np.uint64))
-
-    def insert_numbers(self, values: npt.NDArray[np.generic]) -> None:
-        """Add numbers; NaN is left out, as no comparison finds it."""
-        self.insert(hash_numbers(values[~_is_nan(values)]))
-
-    def might_contain_numbers(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.bool_]:
-        """For each number whether it may have been added; of NaN nothing is known."""
-        return self.might_contain(hash_numbers(values)) | _is_nan(values)
 
     def folded(self, *, false_positives: float = 0.01) -> BloomFilter:
         """The smallest filter with the same values that says yes to no greater share of others.

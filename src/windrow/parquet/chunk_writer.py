@@ -18,9 +18,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.parquet.chunk import Encoding
-from windrow.parquet.codecs import Codec, zstd_compressor
+from windrow.parquet.codecs import Codec
 from windrow.parquet.page_index import ASCENDING, DESCENDING, UNORDERED
 from windrow.parquet.page_reader import Coded, Fixed
+from windrow.parquet.zstd import zstd_compressor
 
 __all__ = ["Bounds", "ChunkWriter", "EncodedChunk", "Pages", "granules"]
 

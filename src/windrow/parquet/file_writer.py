@@ -18,9 +18,9 @@ from windrow.kernels import rules as r
 from windrow.parquet import chunk as c
 from windrow.parquet import thrift as t
 from windrow.parquet.chunk_writer import Bounds, EncodedChunk
-from windrow.parquet.codecs import ZSTD_LEVEL
 from windrow.parquet.footer import MAGIC, TAIL_SIZE, ParquetFooter, SortingColumn, footer_length, read_footer
 from windrow.parquet.page_index import OffsetIndex, parse_offset_index
+from windrow.parquet.zstd import ZSTD_LEVEL
 
 Place: TypeAlias = tuple[int, int] | None
 """Where something is in a file, and how many bytes it has."""

@@ -23,8 +23,9 @@ from windrow.errors import Damaged
 from windrow.kernels import rules as r
 from windrow.model.numbers import from_arrow
 from windrow.parquet.chunk import Encoding
-from windrow.parquet.codecs import Codec, decompressor, zstd_decompressor
+from windrow.parquet.codecs import Codec, decompressor
 from windrow.parquet.page_grammar import DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE, PAGE, PAGE_GRAMMAR, PROTECTED, STORED
+from windrow.parquet.zstd import zstd_decompressor
 
 __all__ = [
     "Chunks",

@@ -7,13 +7,13 @@ its answer. Ranges of time are widened to whole windows, so that questions about
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from windrow import forking
+from windrow.bounded import BoundedCache
 from windrow.metastore import Metastore, SplitQuery, TableRecord
 from windrow.model.split import SplitMetadata
 from windrow.parquet.placement import VirtualSchema
@@ -34,6 +34,7 @@ _SECOND = 1_000_000
 _FIRST, _LAST = -(2**63), 2**63 - 1
 
 _Key = tuple[str, int, tuple[int, int] | None]
+_SpaceKey = tuple[object, tuple[str, ...] | None]
 
 
 class KeptFiles:
@@ -52,7 +53,7 @@ class KeptFiles:
         self.row_groups = np.zeros(len(self.files), np.int64)
         """How many row groups each file has, as far as its sidecar was opened."""
         self._units: list[Unit] = []
-        self._spaces: OrderedDict[tuple[object, tuple[str, ...] | None], KeptSpace | None] = OrderedDict()
+        self._spaces: BoundedCache[_SpaceKey, KeptSpace | None] = BoundedCache("address spaces", _MOST_SPACES)
 
     def after_fork(self) -> None:
         """Keep what is here, in a forked child, unless it was being changed."""
@@ -85,14 +86,11 @@ class KeptFiles:
 
     def space(self, unit: Unit, columns: tuple[str, ...] | None) -> KeptSpace | None:
         """The address space for some columns of the files of a unit; None where they cannot be read so."""
-        key = unit.kind, columns
-        if key not in self._spaces:
-            schema = _schema(unit.sidecar, columns)
-            self._spaces[key] = None if schema is None else KeptSpace(self.files, schema)
-            while len(self._spaces) > _MOST_SPACES:
-                self._spaces.popitem(last=False)
-        self._spaces.move_to_end(key)
-        return self._spaces[key]
+        return self._spaces.get_or_make((unit.kind, columns), lambda: self._space(unit, columns))
+
+    def _space(self, unit: Unit, columns: tuple[str, ...] | None) -> KeptSpace | None:
+        schema = _schema(unit.sidecar, columns)
+        return None if schema is None else KeptSpace(self.files, schema)
 
 
 class KeptSplits(KeptFiles):
@@ -130,16 +128,9 @@ class KeptVersions:
     """Lists of splits, those that were used last, as many as weigh no more than the budget together."""
 
     def __init__(self, budget: int) -> None:
-        self._budget = budget
-        self._lists: OrderedDict[_Key, tuple[KeptSplits, ...]] = OrderedDict()
-        self._lock = threading.Lock()
-        forking.register(self)
-
-    def after_fork(self) -> None:
-        """Keep what is here, in a forked child, unless it was being changed."""
-        is_whole, self._lock = forking.was_free(self._lock), threading.Lock()
-        if not is_whole:
-            self._lists = OrderedDict()
+        self._lists: BoundedCache[_Key, tuple[KeptSplits, ...]] = BoundedCache(
+            "lists of splits", budget=budget, weigh=lambda some: sum(each.weight for each in some)
+        )
 
     def splits(
         self,
@@ -154,23 +145,12 @@ class KeptVersions:
         Those of each schema epoch are apart, the newest first; there is one at least.
         """
         widened = None if time_range is None else _widened(time_range, table.settings.window * _SECOND)
-        key = table.table_id, version, widened
-        with self._lock:
-            found = self._lists.get(key)
-            if found is not None:
-                self._lists.move_to_end(key)
-                self._shrink()
-                return found
-        pages = metastore.splits(table.table_id, version, SplitQuery(time_range=widened))
-        made = _by_epoch(context, [split for page in pages for split in page])
-        with self._lock:
-            self._lists[key] = made
-            self._shrink()
-        return made
 
-    def _shrink(self) -> None:
-        while self._lists and sum(each.weight for some in self._lists.values() for each in some) > self._budget:
-            self._lists.popitem(last=False)
+        def listed() -> tuple[KeptSplits, ...]:
+            pages = metastore.splits(table.table_id, version, SplitQuery(time_range=widened))
+            return _by_epoch(context, [split for page in pages for split in page])
+
+        return self._lists.get_or_make((table.table_id, version, widened), listed)
 
 
 def _by_epoch(context: ScanContext, splits: Sequence[SplitMetadata]) -> tuple[KeptSplits, ...]:

@@ -38,7 +38,6 @@ from windrow.storage import LocalStore
 __all__ = ["NOTHING", "ScanPlan", "plan_files", "plan_kept", "summed"]
 
 _FEW_GRANULES = 8
-_MOST_CUTS = 64
 """Sets of columns of which it is known where they can be cut."""
 
 
@@ -201,9 +200,7 @@ def _row_groups(
 
 def _has_filters(unit: Unit, pruner: SidecarPruner, files: Sequence[DataFile]) -> bool:
     """Whether columns of which single values are asked for have bloom filters that are worth asking."""
-    if pruner.point_columns not in unit.known_filters:
-        unit.known_filters[pruner.point_columns] = _looks_for_filters(unit, pruner, files)
-    return unit.known_filters[pruner.point_columns]
+    return unit.filters.get_or_make(pruner.point_columns, lambda: _looks_for_filters(unit, pruner, files))
 
 
 def _looks_for_filters(unit: Unit, pruner: SidecarPruner, files: Sequence[DataFile]) -> bool:
@@ -272,9 +269,7 @@ def _apart(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 def _cuttable(unit: Unit, cut: NDArray[np.bool_], columns: Sequence[str] | None) -> NDArray[np.bool_]:
     """Of some row groups those that the columns can be cut in; what was found is known when it is asked again."""
     key = None if columns is None else tuple(columns)
-    if key not in unit.known_cuts and len(unit.known_cuts) >= _MOST_CUTS:
-        unit.known_cuts.clear()
-    known = unit.known_cuts.setdefault(key, np.full(len(cut), -1, np.int8))
+    known = unit.cuts.get_or_make(key, lambda: np.full(len(cut), -1, np.int8))
     for at in np.flatnonzero(cut & (known < 0)).tolist():
         known[at] = _can_be_cut(unit.sidecar, at, columns)
     cuttable: NDArray[np.bool_] = cut & (known == 1)

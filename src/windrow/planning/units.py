@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from windrow.bounded import BoundedCache
 from windrow.sidecar import Sidecar
 from windrow.sidecar.bundle import Bundle, likeness
 
 __all__ = ["Unit", "bundled"]
+
+_MOST_COLUMNS = 64
+"""Sets of columns that are remembered of a unit."""
 
 
 @dataclass(frozen=True)
@@ -28,10 +32,16 @@ class Unit:
     """The sidecar of every file, by the order in which they were bundled."""
     owners: NDArray[np.int64]
     """Which of these every row group belongs to."""
-    known_filters: dict[frozenset[str], bool] = field(default_factory=dict)
-    """Whether columns have bloom filters, as far as that was asked."""
-    known_cuts: dict[tuple[str, ...] | None, NDArray[np.int8]] = field(default_factory=dict)
-    """Whether pages of columns can be taken out of row groups: 1 or 0, and -1 where that was not asked."""
+
+    @cached_property
+    def filters(self) -> BoundedCache[frozenset[str], bool]:
+        """Whether columns have bloom filters, as far as that was looked up."""
+        return BoundedCache("bloom filters of columns", _MOST_COLUMNS)
+
+    @cached_property
+    def cuts(self) -> BoundedCache[tuple[str, ...] | None, NDArray[np.int8]]:
+        """Whether pages of columns can be taken out of row groups: 1 or 0, and -1 where that was not looked up."""
+        return BoundedCache("cuts of columns", _MOST_COLUMNS)
 
     @cached_property
     def filled(self) -> NDArray[np.bool_]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import re2
 from numpy.typing import NDArray
 
+from windrow.bounded import memo
 from windrow.model.operators import Literal, Test, literals_of, operator_of, with_literals
 from windrow.model.predicate import (
     And,
@@ -193,14 +193,14 @@ def _zone_of(split: SplitMetadata, column: str) -> ColumnZone | None:
     return split.zones[position] if position is not None and position < len(split.zones) else None
 
 
-@lru_cache(maxsize=256)
+@memo("places in sort schemas", 256)
 def _positions(sort_schema: str) -> dict[str, int]:
     if not sort_schema:
         return {}
     return {name: place for place, name in enumerate(SortSchema.parse(sort_schema).column_names)}
 
 
-@lru_cache(maxsize=4096)
+@memo("regular expressions", 4096)
 def _pattern(regex: str) -> Any:
     """Return the compiled expression, or None when it cannot be used: then it proves nothing."""
     try:

@@ -15,6 +15,7 @@ from ipaddress import IPv4Address
 from typing import NamedTuple
 from uuid import UUID
 
+from windrow.model.operators import literals_of
 from windrow.model.predicate import (
     Between,
     Comparison,
@@ -29,8 +30,8 @@ from windrow.model.predicate import (
     StartsWith,
     columns_of,
     matches,
+    value_tests,
 )
-from windrow.pruning.selection import literals_of, value_tests
 from windrow.sidecar.types import Tag
 
 __all__ = ["TESTED_AS_TEXT", "stored_test"]

@@ -193,14 +193,7 @@ def _truncated(condition: exp.Expr, reading: Reading) -> Predicate | None:
     value = _as_time(reading.constant(right))
     after = Comparison(cut.column, Op.GREATER if op is Op.GREATER else Op.GREATER_OR_EQUAL, value)
     before = Comparison(cut.column, Op.LESS, value + cut.step)
-    match op:
-        case Op.EQUAL:
-            return And((after, before))
-        case Op.GREATER | Op.GREATER_OR_EQUAL:
-            return after
-        case Op.LESS | Op.LESS_OR_EQUAL:
-            return before
-    return None
+    return _bounded(op, after, before)
 
 
 def _cut(part: exp.Expr, reading: Reading) -> _Cut | None:
@@ -239,14 +232,7 @@ def _counted(condition: exp.Expr, reading: Reading) -> Predicate | None:
     at, name = microseconds // timedelta(microseconds=1) * ticks // 10**6, reading.column(made.this)
     after = Comparison(name, Op.GREATER_OR_EQUAL, at - 1)
     before = Comparison(name, Op.LESS_OR_EQUAL, at + 1)
-    match op:
-        case Op.EQUAL:
-            return And((after, before))
-        case Op.GREATER | Op.GREATER_OR_EQUAL:
-            return after
-        case Op.LESS | Op.LESS_OR_EQUAL:
-            return before
-    return None
+    return _bounded(op, after, before)
 
 
 def _as_time(value: object) -> datetime:
@@ -276,3 +262,15 @@ def each_test(predicate: Predicate, change: Callable[[Any], Predicate | None]) -
             inner = change(part)
             return None if inner is None else Not(inner)
     return change(predicate)
+
+
+def _bounded(op: Op, after: Comparison, before: Comparison) -> Predicate | None:
+    """What a comparison says of a value that lies between two bounds."""
+    match op:
+        case Op.EQUAL:
+            return And((after, before))
+        case Op.GREATER | Op.GREATER_OR_EQUAL:
+            return after
+        case Op.LESS | Op.LESS_OR_EQUAL:
+            return before
+    return None

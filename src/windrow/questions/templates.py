@@ -10,11 +10,11 @@ A tree that was handed out is good until the next query: whoever uses templates 
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from typing import Any, NamedTuple
 
 from sqlglot import exp
 
+from windrow.bounded import BoundedCache
 from windrow.questions.naming import Naming
 
 __all__ = ["MARK", "Templates", "literals_in"]
@@ -83,8 +83,8 @@ class Templates:
     """The templates of the queries that were asked last."""
 
     def __init__(self) -> None:
-        self._fixed: OrderedDict[tuple[Any, ...], tuple[int, ...] | None] = OrderedDict()
-        self._templates: OrderedDict[tuple[Any, ...], _Template] = OrderedDict()
+        self._fixed: BoundedCache[tuple[Any, ...], tuple[int, ...] | None] = BoundedCache("query shapes", _MOST)
+        self._templates: BoundedCache[tuple[Any, ...], _Template] = BoundedCache("query templates", _MOST)
 
     def naming(self, query: str) -> Naming:
         """The names in a query; its tree is good until the next call."""
@@ -93,9 +93,7 @@ class Templates:
             return Naming.of(query)
         between, literals = found
         shape = (*between, *(literal.is_text for literal in literals))
-        if shape not in self._fixed:
-            _put(self._fixed, shape, _fixed_in(between, literals))
-        fixed = self._fixed[shape]
+        fixed = self._fixed.get_or_make(shape, lambda: _fixed_in(between, literals))
         if fixed is None:
             return Naming.of(_joined(between, [literal.written for literal in literals]))
         key = (shape, tuple(literals[place].written for place in fixed))
@@ -104,16 +102,10 @@ class Templates:
             template = _template(between, literals, fixed)
             if template is None:
                 return Naming.of(_joined(between, [literal.written for literal in literals]))
-            _put(self._templates, key, template)
+            self._templates.put(key, template)
         for place, node in template.slots:
             node.set("this", literals[place].value)
         return template.naming
-
-
-def _put(kept: OrderedDict[tuple[Any, ...], Any], key: tuple[Any, ...], value: Any) -> None:
-    kept[key] = value
-    while len(kept) > _MOST:
-        kept.popitem(last=False)
 
 
 def _joined(between: list[str], texts: list[str]) -> str:

@@ -8,7 +8,6 @@ every plan, and filters them itself.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -16,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from windrow.bounded import BoundedCache, Same
 from windrow.errors import Damaged
 from windrow.model.predicate import And, Predicate, columns_of
 from windrow.parquet.placement import VirtualSchema
@@ -48,7 +48,7 @@ class Gathering:
 
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
-        self._known: OrderedDict[int, tuple[VirtualSchema, list[Column] | None]] = OrderedDict()
+        self._schemas: BoundedCache[Same, list[Column] | None] = BoundedCache("schemas of rows", _MOST_SCHEMAS)
 
     def gather(self, virtual: VirtualFile, needed: Predicate | None) -> Gathered | None:
         """The rows of a virtual file that fulfil a predicate, and perhaps others; None where it is not for here."""
@@ -73,12 +73,7 @@ class Gathering:
             return Gathered(table, counts)
 
     def _columns(self, schema: VirtualSchema) -> list[Column] | None:
-        if id(schema) not in self._known:
-            # The schema is held, so that nothing else gets its id.
-            self._known[id(schema)] = schema, columns_of_schema(schema)
-            while len(self._known) > _MOST_SCHEMAS:
-                self._known.popitem(last=False)
-        return self._known[id(schema)][1]
+        return self._schemas.get_or_make(Same(schema), lambda: columns_of_schema(schema))
 
     def _fill(self, virtual: VirtualFile, columns: Sequence[Column], numbers: _Longs) -> ReadCounts | None:
         """Have all columns of all cells; None where one cannot be decoded."""
@@ -104,13 +99,14 @@ def _kept(cells: Cells, column: Column) -> FixedCells | TextCells:
 
 
 def _keys(virtual: VirtualFile) -> list[Key]:
-    roots: dict[int, str] = {}
+    roots: dict[Same, str] = {}
     keys = []
     for number, group, first, stop in virtual.placed.places.tolist():
         file = virtual.files[number]
-        root = roots.get(id(file.store))
+        store = Same(file.store)
+        root = roots.get(store)
         if root is None:
-            root = roots[id(file.store)] = str(file.store.root) if isinstance(file.store, LocalStore) else ""
+            root = roots[store] = str(file.store.root) if isinstance(file.store, LocalStore) else ""
         keys.append((root, file.key, group, first, stop))
     return keys
 

@@ -32,14 +32,16 @@ def main() -> None:
 
 
 def preload() -> None:
-    """Import what tasks import, and load the kernels that were compiled before. No thread is left behind."""
+    """Import what tasks import, load compiled kernels, and own the process. No thread is left behind."""
     # Linear algebra would start threads, which no fork survives; our tasks do none.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     for name in _MODULES:
         import_module(name)
     from windrow.kernels.loading import load_kernels
+    from windrow.merging.heap import own_process
 
     load_kernels()
+    own_process()
 
 
 if __name__ == "__main__":

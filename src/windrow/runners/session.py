@@ -5,17 +5,15 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from windrow.errors import ConfigError, MissingDependency
+from windrow.runners.java_log import start_with_log
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,45 +71,17 @@ def _require_connect() -> None:
 
 
 def _start(settings: dict[str, Any], log: Path | None) -> SparkSession:
-    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     try:
-        # A session that was stopped leaves its Java behind, and Spark takes that one again.
-        if log is not None and SparkContext._gateway is None:  # noqa: SLF001
-            _start_with_log(settings, log)
+        if log is not None:
+            start_with_log(settings, log)
         return SparkSession.builder.config(map=settings).getOrCreate()
     except Exception as error:  # what pyspark and py4j raise has no other root
         raise ConfigError(
             f"Spark did not start: {_problem(error, log)}; check the master "
             f"{settings.get(_MASTER) or settings[_REMOTE]!r} and Spark's options"
         ) from error
-
-
-def _start_with_log(settings: dict[str, Any], log: Path) -> None:
-    from pyspark import SparkConf, SparkContext
-    from pyspark.java_gateway import launch_gateway
-
-    conf = SparkConf().setAll(list(settings.items()))
-    with log.open("wb") as words, _interrupt_held_back():
-        gateway = launch_gateway(conf, {"stderr": words})  # type: ignore[no-untyped-call]
-    SparkContext(conf=conf, gateway=gateway)
-
-
-@contextmanager
-def _interrupt_held_back() -> Iterator[None]:
-    """Let Ctrl-C wait for the end of the block: Java that is left half-started outlives this process."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    pressed: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if pressed:
-        raise KeyboardInterrupt
 
 
 def _problem(error: Exception, log: Path | None) -> str:

@@ -7,8 +7,8 @@ one key into another.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
+from windrow.bounded import memo
 from windrow.errors import InvalidInput
 
 __all__ = ["RESERVED", "check_key", "check_prefix", "key_problem", "uri_of"]
@@ -47,7 +47,7 @@ def check_prefix(prefix: str) -> str:
     return check_key(folder) if prefix else folder
 
 
-@lru_cache(maxsize=8192)
+@memo("checked keys", 8192)
 def key_problem(key: str) -> str | None:
     """Why a string cannot be a key, or None."""
     if not key:

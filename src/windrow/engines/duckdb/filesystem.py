@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +12,6 @@ import duckdb
 from fsspec.spec import AbstractFileSystem
 
 from windrow import forking
-from windrow.engines.duckdb.threads import keep_thread
 from windrow.errors import AlreadyExists
 from windrow.model.limits import NO_LIMITS, Limits
 from windrow.planning.virtual_file import VirtualFile
@@ -48,15 +46,6 @@ def new_database(limits: Limits = NO_LIMITS) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-class _EngineHandle(Handle):
-    """A file that threads of an engine read."""
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move the position of this thread."""
-        keep_thread()
-        return super().seek(offset, whence)
-
-
 class VirtualFileSystem(AbstractFileSystem):  # type: ignore[misc]
     """The virtual files of the queries that are running. Each name has one reader, which its owner closes."""
 
@@ -86,7 +75,7 @@ class VirtualFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
     def open(self, path: str, mode: str = "rb", **_: Any) -> Handle:  # noqa: ARG002
         """Open a file for reading."""
-        return _EngineHandle(self._reader(path))
+        return Handle(self._reader(path))
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
         """What a file is."""
@@ -137,7 +126,7 @@ class LentFiles(AbstractFileSystem):  # type: ignore[misc]
     def open(self, path: str, mode: str = "rb", **_: Any) -> Handle:  # noqa: ARG002
         """Open a file for reading."""
         virtual, context, _hold = self._found(path)
-        return _EngineHandle(VirtualReader(virtual, context))
+        return Handle(VirtualReader(virtual, context))
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
         """What a file is."""

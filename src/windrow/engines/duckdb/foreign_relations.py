@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from urllib.parse import unquote
 
+from windrow.bounded import BoundedCache
 from windrow.cache import CacheKind, count_bypass
 from windrow.engines.duckdb.relations import Relation
 from windrow.errors import Damaged, Incompatible, NotFound
@@ -29,8 +29,9 @@ class ForeignRelations:
 
     def __init__(self, files: ForeignFiles, *, budget: int = _BUDGET) -> None:
         self.files = files
-        self._budget = budget
-        self._known: OrderedDict[str, tuple[KeptFiles, Relation]] = OrderedDict()
+        self._relations: BoundedCache[str, tuple[KeptFiles, Relation]] = BoundedCache(
+            "foreign files", budget=budget, weigh=lambda each: each[0].weight, least=1
+        )
 
     def __call__(self, pattern: str) -> Relation | None:
         """What a path, glob or address stands for; None leaves local files that are odd, or not there, to DuckDB.
@@ -43,19 +44,18 @@ class ForeignRelations:
             if "://" not in pattern and any("=" in unquote(file.store.url) for file in found):
                 count_bypass(self.files.context.cache, CacheKind.DATA_FILE_FOOTER, len(found))
                 return None
-            known = self._known.pop(pattern, None)
-            if known is None or known[0].files != found:
-                known = self._made(pattern, found)
+            cached = self._relations.get(pattern)
+            if cached is None or cached[0].files != found:
+                self._relations.drop(pattern)
+                cached = self._made(pattern, found)
         except (NotFound, Damaged, Incompatible) as error:
             if "://" in pattern:
                 raise
             if not isinstance(error, NotFound):
                 count_bypass(self.files.context.cache, CacheKind.DATA_FILE_FOOTER, len(found))
             return None
-        self._known[pattern] = known
-        while len(self._known) > 1 and sum(kept.weight for kept, _ in self._known.values()) > self._budget:
-            self._known.popitem(last=False)
-        return known[1]
+        self._relations.put(pattern, cached)
+        return cached[1]
 
     def _made(self, pattern: str, found: Sequence[DataFile]) -> tuple[KeptFiles, Relation]:
         context, kept = self.files.context, KeptFiles(found)
@@ -67,7 +67,7 @@ class ForeignRelations:
                 return plan_kept(context, kept, kept.places, asked)
 
         def forget() -> None:
-            self._known.pop(pattern, None)
+            self._relations.drop(pattern)
             self.files.forget(pattern)
 
         return kept, Relation(schema, plan, forget=forget)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
-from types import FrameType
 from typing import Any
 
 import pyarrow as pa
 
 from windrow.errors import InvalidInput
 
-__all__ = ["as_tables", "named_frames"]
+__all__ = ["as_tables", "is_frame"]
 
-_WORD = re.compile(r"[^\W\d]\w*")
 _LIBRARIES = ("pandas", "polars", "pyarrow")
 
 
@@ -26,14 +23,8 @@ def as_tables(frames: Mapping[str, object], taken: Collection[str]) -> dict[str,
     return {name: _readable(name, frame) for name, frame in frames.items()}
 
 
-def named_frames(query: str, frame: FrameType) -> dict[str, Any]:
-    """Variables of the caller that are data frames and whose names are words of a query, as DuckDB would find them."""
-    near, far = frame.f_locals, frame.f_globals
-    seen = {name: near.get(name, far.get(name)) for name in set(_WORD.findall(query))}
-    return {name: value for name, value in seen.items() if _is_frame(value)}
-
-
-def _is_frame(value: object) -> bool:
+def is_frame(value: object) -> bool:
+    """Whether a value is a data frame of a library, or an Arrow table."""
     library = type(value).__module__.partition(".")[0]
     return library in _LIBRARIES and (_is_pandas(value) or _is_lazy(value) or hasattr(value, "__arrow_c_stream__"))
 

@@ -13,7 +13,6 @@ Metadata is asked by the query as it was written, so pruning sees no cast.
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from typing import Any, NamedTuple
@@ -21,6 +20,7 @@ from typing import Any, NamedTuple
 import duckdb
 import pyarrow as pa
 
+from windrow.bounded import BoundedCache
 from windrow.engines.duckdb.syntax import parsed_selects
 
 __all__ = ["FineQueries", "fine_columns", "fine_condition"]
@@ -70,7 +70,7 @@ class FineQueries:
     """Rewrites the queries of an engine; the last ones are kept."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[Any, ...], str] = OrderedDict()
+        self._rewritten: BoundedCache[tuple[str, str], str] = BoundedCache("queries of nanoseconds", _MOST)
 
     def rewritten(self, cursor: duckdb.DuckDBPyConnection, query: str, schemas: Mapping[str, pa.Schema]) -> str:
         """Return a query as DuckDB can answer it; the query itself where that is so already, or cannot be parsed."""
@@ -78,12 +78,7 @@ class FineQueries:
         if not any(columns.values()):
             return query
         key = query, repr(sorted(columns.items()))
-        if key not in self._kept:
-            self._kept[key] = _rewritten(cursor, query, columns)
-            while len(self._kept) > _MOST:
-                self._kept.popitem(last=False)
-        self._kept.move_to_end(key)
-        return self._kept[key]
+        return self._rewritten.get_or_make(key, lambda: _rewritten(cursor, query, columns))
 
 
 def fine_condition(cursor: duckdb.DuckDBPyConnection, condition: str, name: str, schema: pa.Schema) -> str:

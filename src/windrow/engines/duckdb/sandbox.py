@@ -7,12 +7,12 @@ reaches no file but our virtual ones, loads no extension, and takes no setting a
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Collection
 from difflib import get_close_matches
 
 import duckdb
 
+from windrow.bounded import BoundedCache
 from windrow.engines.duckdb.filesystem import PROTOCOL
 from windrow.engines.duckdb.syntax import Names, names_in, parsed_selects
 from windrow.errors import InvalidInput, NotFound
@@ -64,17 +64,11 @@ class Guard:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
-        self._names: OrderedDict[str, Names] = OrderedDict()
+        self._names: BoundedCache[str, Names] = BoundedCache("sandboxed queries", _MOST)
 
     def names(self, query: str) -> Names:
         """Return what a query names; one that is more than a SELECT, or calls what it must not, is InvalidInput."""
-        found = self._names.get(query)
-        if found is None:
-            found = self._checked(query)
-            self._names[query] = found
-            while len(self._names) > _MOST:
-                self._names.popitem(last=False)
-        return found
+        return self._names.get_or_make(query, lambda: self._checked(query))
 
     def _checked(self, query: str) -> Names:
         try:

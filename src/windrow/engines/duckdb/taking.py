@@ -11,6 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import duckdb
 import pyarrow as pa
 
+from windrow.engines.duckdb.submit import submitted
 from windrow.engines.duckdb.views import Bound
 from windrow.errors import InvalidInput
 
@@ -20,8 +21,6 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 _BATCH_ROWS = 64 * 1024
-_MOST_ROWS = 1_000_000
-"""Of one batch of a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +54,8 @@ class Statement:
         """All rows. One SELECT is run at once, where DuckDB can: a result that is asked for first is bound twice."""
         if self.known is not None:
             return self.known
-        submit = getattr(self.connection, "_submit", None) if self.is_select else None
-        if submit is None:
-            return run(self.result().to_arrow_table)
-        return run(lambda: submit(self.query, self.parameters, "arrow", _MOST_ROWS).arrow_table())
+        work = submitted(self.connection, self.query, self.parameters) if self.is_select else None
+        return run(self.result().to_arrow_table if work is None else work)
 
 
 class Run(Protocol):

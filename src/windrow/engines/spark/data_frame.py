@@ -8,6 +8,7 @@ that it lacks, and conditions that only DuckDB can answer.
 from __future__ import annotations
 
 import re
+import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from windrow.engines.spark.types import for_spark, is_native, spark_arrow_schema
 from windrow.model.predicate import Predicate
 from windrow.planning.data_files import DataFile
 from windrow.planning.scan_plan import ScanPlan
+from windrow.reading.pins import Hold
 from windrow.runners.spark import slots
 from windrow.storage import LocalStore
 
@@ -60,8 +62,12 @@ def data_frame(selection: Selection, spark: SparkSession, lake: str, store_optio
         task = Task.of(selection, lake, store_options)
         frame = _by_tasks(task, spark, deal_out(files, _TASKS_PER_SLOT * slots(spark)), selection.schema)
     # Spark's objects take no part in it; whoever keeps the frame keeps the version.
-    frame.__dict__["_windrow_hold"] = hold
+    weakref.finalize(frame, _end, hold).atexit = False
     return frame
+
+
+def _end(_hold: Hold | None) -> None:
+    """The hold ends as this reference to it does."""
 
 
 def rows_for_spark(task: Task, share: Share, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

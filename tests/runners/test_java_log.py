@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from windrow.runners.session import _interrupt_held_back
+from windrow.runners.java_log import interrupt_held_back, start_with_log
+from windrow.tricks import Trick, without
 
 CODE = """
 from pathlib import Path
@@ -44,7 +45,7 @@ def test_an_interrupt_waits_until_java_can_be_stopped():
     done, before = [], signal.getsignal(signal.SIGINT)
 
     def start():
-        with _interrupt_held_back():
+        with interrupt_held_back():
             signal.raise_signal(signal.SIGINT)
             done.append("started")
         done.append("never")
@@ -53,3 +54,18 @@ def test_an_interrupt_waits_until_java_can_be_stopped():
         start()
     assert done == ["started"]
     assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize("why", ["the trick is off", "Java runs already", "Spark has no such name"])
+def test_otherwise_spark_starts_as_it_does_by_itself(tmp_path, monkeypatch, why):
+    from pyspark import SparkContext, java_gateway
+
+    if why == "Java runs already":
+        monkeypatch.setattr(SparkContext, "_gateway", object())
+    elif why == "Spark has no such name":
+        monkeypatch.delattr(java_gateway, "launch_gateway")
+    else:
+        monkeypatch.setattr(SparkContext, "_gateway", None)
+    with without(*[Trick.JAVA_LOG] * (why == "the trick is off")):
+        start_with_log({}, tmp_path / "spark.log")
+    assert not (tmp_path / "spark.log").exists()
