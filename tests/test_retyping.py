@@ -302,19 +302,19 @@ def test_attributes_of_an_earlier_epoch_are_converted_too(lake):
 
 def test_registered_files_stay_in_their_epoch(lake, events, tmp_path):
     pq.write_table(BEFORE, tmp_path / "old.parquet")
-    events.register(tmp_path / "old.parquet")
+    events.register.run(tmp_path / "old.parquet")
     events.retype.run("load", "double", old_values="cast_or_null")
     pq.write_table(BEFORE, tmp_path / "same.parquet")
     with pytest.raises(InvalidInput, match="load"):
-        events.register(tmp_path / "same.parquet")
+        events.register.run(tmp_path / "same.parquet")
     pq.write_table(AFTER, tmp_path / "new.parquet")
-    events.register(tmp_path / "new.parquet")
+    events.register.run(tmp_path / "new.parquet")
     assert lake.sql("select sum(load) as n from events").arrow()["n"].to_pylist() == [2 * 17.5 + 107.5]
 
 
 def test_compaction_merges_each_epoch_by_itself(both):
     both.ingest(AFTER)
-    both.change(policy={"merge_factor": 2})
+    both.change.run(policy={"merge_factor": 2})
     merged = both.compact.run()
     assert (merged.done, both.version) == (2, 7)
     splits = [split for page in both.context.metastore.splits(both.record.table_id, both.version) for split in page]

@@ -32,7 +32,8 @@ from windrow.inspection import TableRow, tables_as_rows
 from windrow.model.ids import check_name
 from windrow.model.limits import Limits
 from windrow.model.rows import Rows
-from windrow.model.settings import TableSettings
+from windrow.model.settings import Duration, Names, PolicySettings, TableSettings, Verify
+from windrow.model.sort_schema import SortSchema
 from windrow.model.units import format_count
 from windrow.planning.data_files import weight_of
 from windrow.planning.foreign_files import ForeignFiles
@@ -52,6 +53,7 @@ __all__ = ["Lake", "connect"]
 T = TypeVar("T")
 
 DEFAULT_CACHE = CacheSettings()
+DEFAULT_POLICY = PolicySettings()
 _MOST_SHOWN = 10
 """Tables in the text of a lake."""
 
@@ -113,16 +115,36 @@ class Lake:
         """Where the lake is."""
         return self.context.url
 
-    def create_table(self, name: str, *, sort: str, **settings: Any) -> Table:
+    def create_table(  # noqa: PLR0913 - each is a setting
+        self,
+        name: str,
+        *,
+        sort: str | SortSchema,
+        window: Duration = 900,
+        timestamp: str = "timestamp",
+        timestamp_unit: str | None = None,
+        timestamp_precision: str = "us",
+        tags: Names | None = None,
+        partition_by: Names = (),
+        bloom_filters: Names = (),
+        compaction_start_time: int = 0,
+        late_data_acceptance_window: Duration = 3600,
+        retention: Duration | None = None,
+        target_split_size: str | int = 256 * 2**20,
+        mirror: bool = True,
+        verify: Verify = "full",
+        policy: PolicySettings | dict[str, Any] = DEFAULT_POLICY,
+    ) -> Table:
         """Create an empty table.
 
-        `sort` is the sort schema, for example "metric_name|host|timestamp/V2". The other settings are those of
-        `TableSettings`: window="15m", retention="30d", tags=[...], partition_by=[...] and so on.
+        `sort` is the sort schema, for example "metric_name|host|timestamp/V2". The settings are explained in
+        `windrow.model.settings.TableSettings`; `table.change` changes them later.
         """
-        made = TableSettings.of(sort=sort, **settings)
-        made.check_names()
+        given = {setting: value for setting, value in locals().items() if setting not in ("self", "name")}
+        settings = TableSettings.of(**given)
+        settings.check_names()
         self._refuse_lost(name)
-        self.context.metastore.create_table(name, made, table_id=self.context.new_id())
+        self.context.metastore.create_table(name, settings, table_id=self.context.new_id())
         return Table(self.context, name)
 
     def _refuse_lost(self, name: str) -> None:

@@ -64,7 +64,7 @@ def test_windows_before_1970_are_merged_where_the_start_time_allows_it(slow_lake
     (reason,) = table.compact.plan().left
     assert "before the compaction start time 1970-01-01T00:00:00Z" in reason
     assert "compaction_start_time" in reason
-    table.change(compaction_start_time=-86_400)
+    table.change.run(compaction_start_time=-86_400)
     assert table.compact.run(threads=1).done == 1
     assert [(row.start, row.splits) for row in table.inspect.windows()] == [(-86_400, 1)]
 

@@ -134,7 +134,7 @@ class TestConflicts:
 
     def test_a_plan_tells_which_files_would_be_set_aside(self, metrics, tmp_path, good):
         pq.write_table(points(6).set_column(1, "host", pa.array(range(6))), tmp_path / "b.parquet")
-        plan = metrics.plan_ingest(str(tmp_path / "*.parquet"), dead_letter=True)
+        plan = metrics.ingest.plan(str(tmp_path / "*.parquet"), dead_letter=True)
         assert [problem.partition(":")[0] for problem in plan.set_aside] == [str(tmp_path / "b.parquet")]
 
     @pytest.mark.spark

@@ -125,7 +125,7 @@ def test_a_registered_file_is_read_so_too(tmp_path):
     without_converted_types(tmp_path / "x.parquet", pa.table({"ip": COLUMNS["u32"], "timestamp": times}))
     with windrow.connect(tmp_path / "lake", cache=None) as lake:
         table = lake.create_table("hits", sort="timestamp/V2", mirror=False)
-        table.register(str(tmp_path / "x.parquet"))
+        table.register.run(str(tmp_path / "x.parquet"))
         assert lake.sql("select max(ip) as ip, typeof(max(ip)) as t from hits").to_dict() == [
             {"ip": 3_232_235_777, "t": "UINTEGER"}
         ]

@@ -85,7 +85,7 @@ class World:
         if self.draw.random() < 0.5:
             batches.append(self.batch(30, young, whole=True).drop_columns(["flag"]))
             pq.write_table(batches[-1], folder / "given.parquet", row_group_size=10)
-            table.register(folder / "given.parquet")
+            table.register.run(folder / "given.parquet")
         rows = pa.concat_tables([self.schema.empty_table(), *batches], promote_options="permissive").cast(self.schema)
         self.native = duckdb.connect()
         self.native.execute("set TimeZone = 'UTC'")

@@ -149,7 +149,7 @@ class Process:
 
     def register(self, lake, turn):
         batch = self.round * 1000 + turn
-        lake.table("events").register(str(self.landed(batch, rows_of("events", batch))))
+        lake.table("events").register.run(str(self.landed(batch, rows_of("events", batch))))
         self.notes.write("acknowledged", table="events", batch=batch)
         time.sleep(0.3)
 

@@ -141,6 +141,6 @@ def test_a_registered_file_is_unprotected(tmp_path):
     pq.write_table(readings(100, 3).drop_columns(["tags"]), tmp_path / "foreign.parquet")
     with windrow.connect(tmp_path / "lake") as lake:
         table = lake.create_table("events", sort="host|timestamp/V2", window="15m")
-        table.register([str(tmp_path / "foreign.parquet")])
+        table.register.run([str(tmp_path / "foreign.parquet")])
         result = table.upkeep.check(data=True)
         assert (result.sound, result.splits, result.unprotected) == (True, 1, 1)

@@ -36,7 +36,7 @@ def random_operations(world, lake, draw, count):
         elif act < 0.25:
             table.upkeep.gc.run(grace=draw.choice((0, 600)))
         elif act < 0.3:
-            table.change(window=draw.choice(("5m", "15m")))
+            table.change.run(window=draw.choice(("5m", "15m")))
         else:
             now = (world.clock.now - int(NOON.timestamp() * 1e6)) / 60e6
             table.ingest(points(*draw.choices((None, now, now - 50, now + 10), k=2), host=draw.choice("ab")))
@@ -212,10 +212,10 @@ def test_what_follows_a_lost_entry_counts_from_the_next_one_that_says_all(world)
         table = lake.create_table("events", sort="host|timestamp/V2")
         for number in range(3):
             table.ingest(points(number))
-        table.change(mirror=False)
+        table.change.run(mirror=False)
         table.ingest(points(3))
         table.upkeep.gc.run(grace=0)
-        table.change(mirror=True)
+        table.change.run(mirror=True)
         table.ingest(points(4))
         rows = world.rows(table)
     world.store.delete(key(1))

@@ -124,12 +124,9 @@ def change(invocation: Invocation, table: str, settings: tuple[str, ...], *, dry
         before = opened.settings
         if "policy" in values:
             values["policy"] = before.to_dict()["policy"] | values["policy"]
-        after = before.changed(**values)
-        if not dry_run:
-            opened.change(**values)
-    old, new = dotted(before.to_dict()), dotted(after.to_dict())
-    changes = [{"setting": name, "before": old[name], "after": new[name]} for name in old if old[name] != new[name]]
-    _answer_changed(invocation, table, changes, dry_run=dry_run)
+        before.changed(**values)  # names that are no settings are refused here
+        changed = (opened.change.plan if dry_run else opened.change.run)(**values)
+    _answer_changed(invocation, table, changed.to_dict()["changes"], dry_run=dry_run)
 
 
 def _answer_changed(invocation: Invocation, table: str, changes: list[dict[str, Any]], *, dry_run: bool) -> None:

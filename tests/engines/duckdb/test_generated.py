@@ -83,7 +83,7 @@ class World:
         table.ingest(batches[-1])
         batches.append(self.batch(60, [name for name in TYPES if name not in ("v", "day")]))
         pq.write_table(batches[-1].sort_by("n"), folder / "given.parquet", row_group_size=10)
-        table.register(folder / "given.parquet")
+        table.register.run(folder / "given.parquet")
         whole = pa.schema(list(TYPES.items()))
         self.rows = pa.concat_tables([whole.empty_table(), *batches], promote_options="permissive").cast(whole)
         self.native.register("rows", self.rows)

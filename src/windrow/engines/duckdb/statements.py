@@ -79,7 +79,7 @@ def _words(statement: exp.Expr, name: str) -> str:
     if isinstance(statement, exp.Drop | exp.TruncateTable):
         return (
             f"drop: {name!r} is a table of the lake, and SQL only reads it; points leave it by retention: "
-            "lake.table(...).change(retention=...) and upkeep.expire"
+            "lake.table(...).change.run(retention=...) and upkeep.expire"
         )
     if isinstance(statement, exp.Alter | exp.Comment):
         return f"alter: {name!r} is a table of the lake, and SQL only reads it; use lake.table(...).change"
