@@ -18,9 +18,10 @@ from windrow.engines.duckdb.relations import Relation
 from windrow.engines.labels import Labels
 from windrow.engines.table_relation import TableVersion, read_context
 from windrow.errors import InvalidInput, WindrowError
-from windrow.inspection import Inspect, TableDescription, describe
+from windrow.inspection import Inspect, TableDescription, VersionRow, describe, history
 from windrow.metastore import TableRecord
 from windrow.model.predicate import Predicate, negation_normal_form
+from windrow.model.rows import Rows
 from windrow.model.settings import TableSettings
 from windrow.model.units import format_bytes, format_count, parse_bytes, parse_moment
 from windrow.planning.scan_plan import ScanPlan
@@ -29,6 +30,8 @@ from windrow.questions.naming import Question
 from windrow.questions.where import parse_where
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from windrow.engines.scan import Scan
     from windrow.ingest.api import IngestRows
     from windrow.ingest.registration import RegisterFiles, UnregisterFiles
@@ -92,6 +95,18 @@ class Table:
     def describe(self) -> TableDescription:
         """Return what the table is and how much it holds."""
         return describe(self.context.metastore, self.record, self.version)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns and their types at the version; of an empty table those that the settings lead to expect."""
+        return self.relation().columns
+
+    def history(self, limit: int | None = None) -> Rows[VersionRow]:
+        """Return the versions up to the one that is read, newest first: what made each, when, and what it changed.
+
+        Commits that are open or were given up are in `inspect.commits()`.
+        """
+        return history(self.context.metastore, self.record.table_id, self.version, limit)
 
     def at(self, *, version: int | None = None, timestamp: str | date | int | None = None) -> Table:
         """Return the table as it was at a version, or at a moment.

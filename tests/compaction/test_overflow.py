@@ -39,7 +39,7 @@ def events(number, rows=5, at=None):
 
 
 def seen(lake):
-    return lake.sql("select * from events order by all").arrow()
+    return lake.sql("select * from events order by all").to_arrow()
 
 
 @pytest.mark.parametrize("policy", ["stable-log", "constant-write-amplification"])

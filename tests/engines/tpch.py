@@ -71,7 +71,7 @@ class Tpch:
         else:
             parts = "/*" if way == "spark" else ""
             places = {table: f"'{folder}/{table}{parts}.parquet'" for table in TABLES}
-        return self.lakes[prune].sql(QUERIES[name].format(**places)).arrow()
+        return self.lakes[prune].sql(QUERIES[name].format(**places)).to_arrow()
 
     def _make(self, table, way, folder, spark):
         match way:

@@ -28,7 +28,7 @@ def table(lake):
 
 
 def stored(lake):
-    return lake.sql("select value from readings order by value").arrow()["value"].to_pylist()
+    return lake.sql("select value from readings order by value").to_arrow()["value"].to_pylist()
 
 
 def letters(lake, result):

@@ -41,7 +41,7 @@ def type_of(table, name="timestamp"):
 
 
 def stored(lake, table="metrics"):
-    return lake.sql(f"select epoch_ns(timestamp) as t from {table} order by t").arrow()["t"].to_pylist()
+    return lake.sql(f"select epoch_ns(timestamp) as t from {table} order by t").to_arrow()["t"].to_pylist()
 
 
 @pytest.fixture

@@ -110,7 +110,7 @@ def test_spark_gathers_files_and_frames(spark, tmp_path):
             found.append(
                 (
                     result.splits,
-                    lake.sql(f"select * exclude (timestamp) from {name} order by number").arrow().to_pylist(),
+                    lake.sql(f"select * exclude (timestamp) from {name} order by number").to_arrow().to_pylist(),
                 )
             )
         plan = table.ingest.plan(names, spark=spark)

@@ -311,4 +311,4 @@ def test_the_rows_of_every_version_come_back_after_columns_came_and_widened(lake
     lake.context.store.put(key(6), b"")
     assert table.upkeep.check(repair=True).sound
     found = DeltaTable(lake.context.store.root / "events").to_pyarrow_table(columns=["host", "timestamp", "value", "n"])
-    assert rows_of([found]) == rows_of([lake.sql("select * from events").arrow()])
+    assert rows_of([found]) == rows_of([lake.sql("select * from events").to_arrow()])

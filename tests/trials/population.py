@@ -107,7 +107,7 @@ def read(lake, table, way):
     if way % 2:
         found = lake.table(table).scan(columns=columns).to_arrow()
     else:
-        found = lake.sql(f"select {', '.join(columns)} from {table}").arrow()
+        found = lake.sql(f"select {', '.join(columns)} from {table}").to_arrow()
     return found.to_pylist()
 
 

@@ -235,14 +235,14 @@ def test_what_follows_a_lost_entry_counts_from_the_next_checkpoint(tmp_path, mon
         table = lake.create_table("events", sort="host|timestamp/V2")
         for number in range(6):
             table.ingest(points(number))
-        rows = sorted(lake.sql("select * from events").arrow().to_pylist(), key=str)
+        rows = sorted(lake.sql("select * from events").to_arrow().to_pylist(), key=str)
     for number in lost:
         (tmp_path / key(number)).unlink()
     (tmp_path / "windrow.db").unlink()
     with windrow.connect(tmp_path, accept="repair") as lake:
         result = lake.rebuild_table("events")
         assert (result.version, result.rows, result.log_ends, len(result.lost_entries)) == (6, 6, None, len(lost))
-        assert sorted(lake.sql("select * from events").arrow().to_pylist(), key=str) == rows
+        assert sorted(lake.sql("select * from events").to_arrow().to_pylist(), key=str) == rows
         assert lake.table("events").upkeep.check(data=True).sound
     assert DeltaTable(tmp_path / "events").to_pyarrow_table().num_rows == 6
 
