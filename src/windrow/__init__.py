@@ -59,6 +59,8 @@ if TYPE_CHECKING:
     from windrow.settings_change import SettingsChange
     from windrow.table import Table
     from windrow.upkeep.check import CheckResult
+    from windrow.upkeep.drop import DropPlan, DropResult, RenameResult
+    from windrow.upkeep.dropped import DroppedReport
     from windrow.upkeep.gc_report import GcPlan, GcResult
     from windrow.upkeep.retention import ExpirePlan, ExpireResult
 
@@ -76,6 +78,9 @@ __all__ = [
     "ConfigError",
     "Conflict",
     "Damaged",
+    "DropPlan",
+    "DropResult",
+    "DroppedReport",
     "ExpirePlan",
     "ExpireResult",
     "Explanation",
@@ -97,6 +102,7 @@ __all__ = [
     "Predicate",
     "RegisterPlan",
     "RegisterResult",
+    "RenameResult",
     "Replaced",
     "RetypePlan",
     "RetypeResult",

@@ -201,6 +201,8 @@ class TableDescription:
 
     name: str
     table_id: str
+    folder: str
+    """Where its files and its Delta log are in the lake."""
     version: int
     created_at: str
     settings: dict[str, Any]
@@ -343,6 +345,7 @@ def describe(metastore: Metastore, record: TableRecord, version: int) -> TableDe
     return TableDescription(
         name=record.name,
         table_id=record.table_id,
+        folder=record.folder,
         version=version,
         created_at=iso_time(record.created_at),
         settings=record.settings.to_dict(),

@@ -27,7 +27,7 @@ from windrow.engines.explanation import Explanation
 from windrow.engines.lake_tables import LakeTables
 from windrow.errors import AlreadyExists, Closed, NotFound, WindrowError
 from windrow.identity.binding import Accept
-from windrow.identity.folders import has_log, table_folders
+from windrow.identity.folders import has_log, is_dropped, table_folders
 from windrow.inspection import TableRow, tables_as_rows
 from windrow.model.ids import check_name
 from windrow.model.limits import Limits
@@ -46,6 +46,8 @@ from windrow.reading.read_context import ReadContext
 from windrow.table import Table
 
 if TYPE_CHECKING:
+    from windrow.upkeep.drop import DropTable, RenameTable
+    from windrow.upkeep.dropped import CollectDropped
     from windrow.upkeep.rebuild import Rebuilt
 
 __all__ = ["Lake", "connect"]
@@ -143,26 +145,54 @@ class Lake:
         given = {setting: value for setting, value in locals().items() if setting not in ("self", "name")}
         settings = TableSettings.of(**given)
         settings.check_names()
-        self._refuse_lost(name)
-        self.context.metastore.create_table(name, settings, table_id=self.context.new_id())
+        table_id = self.context.new_id()
+        folder = None if check_name(name) else self._other_folder(name, table_id)
+        self.context.metastore.create_table(name, settings, table_id=table_id, folder=folder)
         return Table(self.context, name)
 
-    def _refuse_lost(self, name: str) -> None:
-        """A table in a folder whose Delta log is of another one would be two tables to everybody else."""
-        if check_name(name) is not None or not has_log(self.context.store, name):
-            return
-        if name not in [each.name for each in self.context.metastore.tables()]:
+    def _other_folder(self, name: str, table_id: str) -> str | None:
+        """Return a folder of another name than the table's where a dropped table left that one; refuse a lost table's.
+
+        A table in a folder whose Delta log is of another one would be two tables to everybody else.
+        """
+        if name in self.context.metastore.folders():
+            return None
+        if is_dropped(self.context.store, name):
+            return f"{name}-{table_id}"
+        if has_log(self.context.store, name):
             raise AlreadyExists(
                 f"the folder {name} of the lake holds the Delta log of a table that the metastore does not know; bring "
                 f"it back by `windrow check {name} --repair`, or choose another name"
             )
+        return None
+
+    @property
+    def drop_table(self) -> DropTable:
+        """Drop a table: `drop_table.plan(name)`, `drop_table.run(name)`; `collect_dropped` deletes its files later."""
+        from windrow.upkeep.drop import DropTable
+
+        return DropTable(self.context)
+
+    @property
+    def rename_table(self) -> RenameTable:
+        """Give a table another name: `rename_table.plan(before, after)`, `rename_table.run(before, after)`."""
+        from windrow.upkeep.drop import RenameTable
+
+        return RenameTable(self.context)
+
+    @property
+    def collect_dropped(self) -> CollectDropped:
+        """Delete what dropped tables left: `collect_dropped.plan()`, `collect_dropped.run()`."""
+        from windrow.upkeep.dropped import CollectDropped
+
+        return CollectDropped(self.context)
 
     def table(self, name: str) -> Table:
         """Return a table by name, or raise NotFound with the nearest name."""
         try:
             self.context.metastore.table(name)
         except NotFound as error:
-            if check_name(name) is None and has_log(self.context.store, name):
+            if self._is_lost(name):
                 raise NotFound(
                     f"{error}; its folder holds a Delta log: `windrow check {name} --repair` makes the table again"
                 ) from error
@@ -170,15 +200,24 @@ class Lake:
         return Table(self.context, name)
 
     def rebuild_table(self, name: str) -> Rebuilt:
-        """Make a table again that the metastore lost, from its Delta log and its files; says what it cannot know."""
+        """Make a table again that the metastore lost, from its Delta log and its files; says what it cannot know.
+
+        `name` is that of its folder.
+        """
         from windrow.upkeep.rebuild import rebuild_table
 
         return rebuild_table(self.context, name)
 
     def lost_tables(self) -> list[str]:
-        """Return the tables that lie in the lake and that the metastore does not know, by name."""
-        known = {each.name for each in self.context.metastore.tables()}
-        return [name for name in table_folders(self.context.store) if name not in known]
+        """Return the folders of tables that lie in the lake and that the metastore does not know."""
+        known = self.context.metastore.folders()
+        return [folder for folder in table_folders(self.context.store) if folder not in known]
+
+    def _is_lost(self, name: str) -> bool:
+        """Whether the folder of a name holds a table that the metastore does not know."""
+        if check_name(name) is not None or name in self.context.metastore.folders():
+            return False
+        return has_log(self.context.store, name) and not is_dropped(self.context.store, name)
 
     def rebuild(self) -> list[Rebuilt]:
         """Make every table again that the metastore lost, as `rebuild_table` does."""

@@ -26,7 +26,7 @@ READING = {
 """Commands that show something, besides those of `inspect`; files are written where they are named for the answer."""
 OF_ITS_OWN = {("compile",), ("demo",)}
 """These fill a cache of this installation, and a folder that they make."""
-DELETING = {("expire",), ("gc",)}
+DELETING = {("drop",), ("expire",), ("gc",)}
 
 
 def commands(group=cli, place=()):
@@ -61,7 +61,7 @@ def test_what_shows_has_none(place):
 
 
 def test_one_of_both_words_is_given(call, events):
-    for command in ("gc", "expire"):
+    for command in ("drop", "gc", "expire"):
         answer = call(command, "events", "--dry-run", "--yes")
         assert answer.code == 2
         assert "give one of them" in answer.err
@@ -71,7 +71,7 @@ class TestNothingIsChanged:
     """By commands whose dry run has no test elsewhere."""
 
     def test_expire_and_gc(self, call, events):
-        for command in ("gc", "expire"):
+        for command in ("drop", "gc", "expire"):
             assert call(command, "events", "--dry-run").out == call(command, "events").out
 
     def test_check_with_repair(self, call, events, here):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from windrow.cli.invocation import Invocation
-from windrow.cli.options import Command, pass_invocation
+from windrow.cli.options import Command, confirmed, is_confirmed, pass_invocation
 from windrow.cli.settings import dotted, read_pairs, read_setting
 from windrow.cli.text import fields, in_units
 from windrow.cli.text import table as text_table
@@ -16,7 +16,7 @@ from windrow.errors import AlreadyExists, InvalidInput, NotFound
 if TYPE_CHECKING:
     from windrow.model.settings import TableSettings
 
-__all__ = ["change", "create", "describe", "list_tables"]
+__all__ = ["change", "create", "describe", "drop", "list_tables", "rename"]
 
 _CHANGE = ["setting", "before", "after"]
 _dry_run = click.option("--dry-run", is_flag=True, help="Check everything, change nothing.")
@@ -82,6 +82,39 @@ def _answer_created(invocation: Invocation, table: str, settings: TableSettings,
         {"table": table, "lake": lake, "dry_run": dry_run, "settings": plain},
         lambda: f"{done} table {table} in {lake}\n\n{fields(dotted(plain))}",
     )
+
+
+@click.command(cls=Command, short_help="Drop a table; its files are deleted later.")
+@click.argument("table")
+@click.option("--dry-run", is_flag=True, help="Say what would leave, change nothing; so it is without --yes.")
+@confirmed
+@pass_invocation
+def drop(invocation: Invocation, table: str, *, dry_run: bool, yes: bool) -> None:
+    """Take TABLE out of the lake: its name is free, and what is being written into it is refused.
+
+    Its files stay until `windrow gc --dropped` deletes them.
+    """
+    run = is_confirmed(dry_run=dry_run, yes=yes)
+    with invocation.lake() as lake:
+        found = (lake.drop_table.run if run else lake.drop_table.plan)(table).to_dict()
+    hint = "its files are there until `windrow gc --dropped`" if run else "nothing was changed; add --yes to do it"
+    invocation.output.answer(
+        {"dry_run": not run, **found},
+        lambda: f"{'dropped' if run else 'would drop'}\n\n{fields(found)}\n\n{hint}",
+    )
+
+
+@click.command(cls=Command, short_help="Give a table another name.")
+@click.argument("table")
+@click.argument("name")
+@_dry_run
+@pass_invocation
+def rename(invocation: Invocation, table: str, name: str, *, dry_run: bool) -> None:
+    """Give TABLE another NAME; its files and its Delta log stay where they are."""
+    with invocation.lake() as lake:
+        found = (lake.rename_table.plan if dry_run else lake.rename_table.run)(table, name).to_dict()
+    done = "would rename" if dry_run else "renamed"
+    invocation.output.answer({"dry_run": dry_run, **found}, lambda: f"{done}\n\n{fields(found)}")
 
 
 @click.command("list", cls=Command)

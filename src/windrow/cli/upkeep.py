@@ -30,7 +30,8 @@ _dry_run = click.option(
 
 
 @click.command(cls=Command, short_help="Delete files that nobody can need any more.")
-@click.argument("table")
+@click.argument("table", required=False)
+@click.option("--dropped", is_flag=True, help="Instead of TABLE: what the dropped tables of the lake left.")
 @click.option("--grace", default="1d", show_default=True, metavar="DURATION", help="Keep what is younger than this.")
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Delete so many splits, and orphans, at most.")
 @click.option("--per-second", type=click.FloatRange(min=0, min_open=True), metavar="N", help="Delete no faster.")
@@ -39,8 +40,9 @@ _dry_run = click.option(
 @pass_invocation
 def gc(
     invocation: Invocation,
-    table: str,
+    table: str | None,
     *,
+    dropped: bool,
     grace: str,
     limit: int | None,
     per_second: float | None,
@@ -49,11 +51,19 @@ def gc(
 ) -> None:
     """Delete the files of TABLE that no version shows any more, and those that failed commits left.
 
-    Versions older than the grace period can no longer be read afterwards, unless a reader holds them.
+    Versions older than the grace period can no longer be read afterwards, unless a reader holds them. With --dropped,
+    the files and Delta logs of tables go that were dropped longer ago than the grace period.
     """
     from windrow.upkeep.pace import Pace
 
     run = is_confirmed(dry_run=dry_run, yes=yes)
+    if dropped:
+        if table is not None or limit is not None or per_second is not None:
+            raise click.UsageError("--dropped is for all dropped tables; leave TABLE, --limit and --per-second out")
+        _collect_dropped(invocation, grace, run=run)
+        return
+    if table is None:
+        raise click.UsageError("give a TABLE, or --dropped")
     with invocation.lake() as lake:
         verb = lake.table(table).upkeep.gc
         if not run:
@@ -62,6 +72,15 @@ def gc(
         with ticking(f"collecting garbage of {table}") as advance:
             result = verb.run(grace=grace, limit=limit, pace=Pace(per_second), on_delete=lambda size: advance(0, size))
     _answer(invocation, "deleted", result.to_dict(), dry_run=False)
+
+
+def _collect_dropped(invocation: Invocation, grace: str, *, run: bool) -> None:
+    with invocation.lake() as lake:
+        verb = lake.collect_dropped
+        found = [each.to_dict() for each in (verb.run(grace=grace) if run else verb.plan(grace=grace))]
+    _answer(
+        invocation, "dropped tables" if found else "there are no dropped tables", {"tables": found}, dry_run=not run
+    )
 
 
 @click.command(cls=Command, short_help="Take windows out of a table that are older than it keeps them.")
@@ -117,12 +136,13 @@ def _checked(
     lake: Lake, name: str, *, data: bool, repair: bool, spark: SparkSession | None, strict: bool
 ) -> dict[str, Any]:
     """Check one table, and rebuild it before if it is lost; one of many that cannot be brought back stops no other."""
-    rebuilt = None
+    rebuilt, folder = None, name
     if name not in [row.name for row in lake.tables()] and (repair or not strict):
         try:
             if not repair:
                 raise NotFound("the metastore does not know it; add --repair to make it again")
-            rebuilt = lake.rebuild_table(name)
+            rebuilt = lake.rebuild_table(folder)
+            name = rebuilt.table
         except WindrowError as error:
             if strict:
                 raise
