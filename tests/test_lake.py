@@ -20,6 +20,7 @@ from windrow.errors import (
     SortSchemaError,
     StorageError,
 )
+from windrow.lake import open_lake
 
 SORT = "metric_name|host|timeseries_id|timestamp&region/V2"
 
@@ -133,7 +134,7 @@ class TestTables:
 
     def test_a_run_can_be_repeated_with_the_same_ids(self, tmp_path):
         counter = itertools.count()
-        with windrow.connect(tmp_path, now=lambda: 5, new_id=lambda: f"id{next(counter)}") as lake:
+        with open_lake(tmp_path, now=lambda: 5, new_id=lambda: f"id{next(counter)}") as lake:
             assert lake.create_table("metrics", sort=SORT).record.table_id == "id1"
 
 

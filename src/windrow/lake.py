@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from windrow.upkeep.dropped import CollectDropped
     from windrow.upkeep.rebuild import Rebuilt
 
-__all__ = ["Lake", "connect"]
+__all__ = ["Lake", "connect", "open_lake"]
 
 T = TypeVar("T")
 
@@ -323,7 +323,7 @@ class Lake:
             table = open_table(call.path, **call.options)
         else:
             table = open_database(call.path, **call.options).table(call.table)
-        return snapshot_relation(table.snapshot, prune=self.context.prune)
+        return snapshot_relation(table.snapshot(), prune=self.context.prune)
 
     def close(self) -> None:
         """Close the lake: queries that are running end with `Closed`, and so does what is asked of it later."""
@@ -350,8 +350,6 @@ def connect(  # noqa: PLR0913 - each is a word that a user may say
     create: bool = True,
     accept: Accept | None = None,
     store_options: Mapping[str, str] | None = None,
-    now: Callable[[], int] | None = None,
-    new_id: Callable[[], str] | None = None,
     cache: Cache[bytes] | CacheSettings | None = DEFAULT_CACHE,
     prune: bool = True,
     threads: int | None = None,
@@ -378,18 +376,30 @@ def connect(  # noqa: PLR0913 - each is a word that a user may say
     SQL is DuckDB's with all that it can do: it reads and writes files, attaches databases, loads extensions. With
     `sandbox` it reads tables of the lake and does nothing else; open a lake so where others write the queries.
     """
+    parts: dict[str, Any] = {"create": create, "accept": accept, "prune": prune, "sandbox": sandbox}
+    limits = Limits.of(threads, memory_limit)
+    return open_lake(url, metastore, store_options, cache=cache, beside=sidecars_beside, limits=limits, **parts)
+
+
+def open_lake(
+    url: str | Path,
+    metastore: str | None = None,
+    store_options: Mapping[str, str] | None = None,
+    *,
+    cache: Cache[bytes] | CacheSettings | None = DEFAULT_CACHE,
+    beside: bool = False,
+    prune: bool = True,
+    **parts: Any,
+) -> Lake:
+    """Open a lake with parts of its context; tests give a clock, `now`, and ids, `new_id`, of their own."""
     settings = cache if isinstance(cache, CacheSettings) else DEFAULT_CACHE
-    given: dict[str, Any] = {
-        "now": now,
-        "new_id": new_id,
+    caches: dict[str, Any] = {
         "cache": counted(default_cache(cache) if isinstance(cache, CacheSettings) else cache),
         "parsed": None if cache is None else MemoryCache(settings.parsed_bytes, weigh=weight_of, name="parsed"),
     }
     if cache is not None and settings.decoded_bytes and prune:
         # Without pruning, every row goes through the engine.
-        given["decoded"] = Cells(settings.decoded_bytes)
-    parts = {name: part for name, part in given.items() if part is not None}
-    parts |= {"create": create, "accept": accept, "prune": prune, "sandbox": sandbox}
-    parts["limits"] = Limits.of(threads, memory_limit)
-    context = Context.open(str(url), metastore, store_options, **parts)
-    return Lake(context, sidecars_beside=sidecars_beside, cache=None if cache is None else settings)
+        caches["decoded"] = Cells(settings.decoded_bytes)
+    parts |= {name: part for name, part in caches.items() if part is not None}
+    context = Context.open(str(url), metastore, store_options, prune=prune, **parts)
+    return Lake(context, sidecars_beside=beside, cache=None if cache is None else settings)

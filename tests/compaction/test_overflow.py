@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-import windrow
+from windrow.lake import open_lake
 
 DAY = 86_400 * 10**6
 START = 1_700_000_000 * 10**6
@@ -28,7 +28,7 @@ def clock():
 
 @pytest.fixture
 def slow_lake(tmp_path, clock):
-    with windrow.connect(tmp_path / "lake", now=clock) as opened:
+    with open_lake(tmp_path / "lake", now=clock) as opened:
         yield opened
 
 

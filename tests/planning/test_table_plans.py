@@ -11,6 +11,7 @@ import pytest
 import windrow
 from windrow.cache import CacheSettings
 from windrow.errors import InvalidInput
+from windrow.lake import open_lake
 from windrow.model.predicate import Comparison, Op
 from windrow.planning.table_plans import time_range
 from windrow.questions.where import parse_where
@@ -83,7 +84,7 @@ def test_values_that_count_nothing_are_no_times(value):
 def table(tmp_path):
     numbers = itertools.count()
     clock = lambda: 1_800_000_000_000_000  # noqa: E731
-    lake = windrow.connect(
+    lake = open_lake(
         tmp_path / "lake", now=clock, new_id=lambda: f"id-{next(numbers):06d}", cache=CacheSettings(folder=tmp_path)
     )
     made = lake.create_table("metrics", sort="metric_name|timestamp/V2", window="15m")

@@ -230,10 +230,10 @@ class TestDatabases:
         with pytest.raises(Incompatible, match=r"2024-01-02.*native.*CONVERT PARTITION TO PARQUET LIST '2024-01-02'"):
             open_table(copy_case("types", tmp_path)).scan()
         with pytest.raises(InvalidInput, match="native='keep'"):
-            open_table(copy_case("types", tmp_path), native="keep").snapshot  # noqa: B018
+            open_table(copy_case("types", tmp_path), native="keep").snapshot()
 
     def test_a_snapshot_says_what_it_is_made_of(self, tmp_path):
-        snapshot = open_table(copy_case("o3-1-merge", tmp_path), native="skip").snapshot
+        snapshot = open_table(copy_case("o3-1-merge", tmp_path), native="skip").snapshot()
         assert [(each.folder, each.rows, each.identity.size) for each in snapshot.partitions] == [
             (each["folder"], each["rows"], each["value"])
             for each in CASES["o3-1-merge"]["partitions"]
@@ -254,7 +254,7 @@ def test_a_table_that_a_killed_questdb_left_says_what_to_do(tmp_path):
         (folder / "data.parquet").write_bytes(bytes(partition["data_parquet_length"] - len(tail)) + tail)
     with pytest.raises(Damaged, match=r"795641 bytes.*795555 bytes and has all 8836 rows.*killed.*recover=True"):
         open_table(table, native="skip").scan()
-    recovered = open_table(table, native="skip", recover=True).snapshot
+    recovered = open_table(table, native="skip", recover=True).snapshot()
     assert [(each.rows, each.identity.size) for each in recovered.partitions] == [
         (each["rows"], each["pm_newest_parquet_size"]) for each in CASES["crash-stale-tail"]["partitions"]
     ]
