@@ -48,7 +48,7 @@ def scan(lake):
 
 
 def ask(lake):
-    return numbers_of(lake.sql("select n from t where n >= 0").arrow())
+    return numbers_of(lake.sql("select n from t where n >= 0").to_arrow())
 
 
 def ask_little(lake):

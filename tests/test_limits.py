@@ -88,7 +88,7 @@ def test_a_local_lake_takes_options_for_foreign_buckets(tmp_path, s3_url, s3_opt
         table = lake.create_table("metrics", sort="host|timestamp/V2")
         for _ in range(2):
             table.ingest(f"{s3_url}/ingested.parquet")
-        table.register(f"{s3_url}/registered.parquet")
+        table.register.run(f"{s3_url}/registered.parquet")
         table.compact.run(threads=1)
         assert lake.sql("select sum(value) as v from metrics").to_dict() == [{"v": 9.0}]
         assert table.scan().to_arrow().num_rows == 6

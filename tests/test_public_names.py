@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import subprocess
+import sys
 
 import windrow
 import windrow.cache
@@ -11,9 +13,47 @@ import windrow.metastore
 import windrow.storage
 import windrow.testing
 
+ENTRANCES = ["Lake", "Table", "connect", "spark_session"]
+VALUES = ["CacheSettings", "FileFormat", "PolicySettings", "Predicate", "TableSettings"]
+RESULTS = [
+    "Answer",
+    "CheckResult",
+    "CompactionPlan",
+    "CompactionResult",
+    "DropPlan",
+    "DropResult",
+    "DroppedReport",
+    "ExpirePlan",
+    "ExpireResult",
+    "Explanation",
+    "GcPlan",
+    "GcResult",
+    "IngestPlan",
+    "IngestResult",
+    "RegisterPlan",
+    "RegisterResult",
+    "RenameResult",
+    "RetypePlan",
+    "RetypeResult",
+    "Rows",
+    "Scan",
+    "ScanPlan",
+    "SettingsChange",
+    "TuneResult",
+    "UnregisterPlan",
+]
+
 
 def test_the_package_offers_these_names_and_no_others():
-    assert sorted(windrow.__all__) == ["Lake", "Table", "__version__", "connect", "errors"]
+    names = [*ENTRANCES, *VALUES, *RESULTS, *windrow.errors.__all__, "__version__", "errors"]
+    assert sorted(windrow.__all__) == sorted(names)
+
+
+def test_importing_the_package_loads_its_errors_and_nothing_else_of_it():
+    code = "import sys, windrow; print(*sorted(name for name in sys.modules if name.partition('.')[0] in sys.argv[1:]))"
+    heavy = ["windrow", "duckdb", "numba", "numpy", "pandas", "polars", "pyarrow", "pyspark", "sqlalchemy"]
+    done = subprocess.run([sys.executable, "-c", code, *heavy], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["windrow", "windrow.errors", "windrow.exports"]
 
 
 def test_the_errors_are_these():

@@ -76,7 +76,7 @@ def test_old_values_are_read_by_the_rule(lake, events, rule):
     events.ingest(AFTER)
     assert (result.version, events.record.schema_epoch) == (3, 1)
     assert loads(events.scan().to_arrow()) == BOTH[rule]
-    assert loads(lake.sql("select * from events").arrow()) == BOTH[rule]
+    assert loads(lake.sql("select * from events").to_arrow()) == BOTH[rule]
 
 
 def test_a_change_without_a_rule_is_refused_and_changes_nothing(events):
@@ -164,7 +164,7 @@ def test_a_value_is_converted_exactly_or_reads_as_null(lake, kind, values, to, r
     found = table.scan().to_arrow().sort_by("timestamp")["load"]
     assert [str(value) if "decimal" in to and value is not None else value for value in found.to_pylist()] == read
     lake.sql("set timezone = 'Asia/Tokyo'")
-    assert lake.sql("select load from events order by timestamp").arrow()["load"].cast(found.type) == found
+    assert lake.sql("select load from events order by timestamp").to_arrow()["load"].cast(found.type) == found
 
 
 CONDITIONS = [
@@ -195,16 +195,16 @@ def test_a_condition_selects_the_rows_that_it_selects_of_one_table(lake, sort):
     expected = expected.append_column("load", pa.array(BOTH["cast_or_null"], pa.float64()))
     for condition in CONDITIONS:
         query = f"from {{}} where {condition} order by timestamp"
-        wanted = lake.sql(query.format("expected"), tables={"expected": expected}).arrow().to_pylist()
+        wanted = lake.sql(query.format("expected"), tables={"expected": expected}).to_arrow().to_pylist()
         for _ in range(2):  # the second time, what is cached answers
-            assert lake.sql(query.format("events")).arrow().select(expected.column_names).to_pylist() == wanted
+            assert lake.sql(query.format("events")).to_arrow().select(expected.column_names).to_pylist() == wanted
         assert lake.stream(query.format("events"), lambda batches: batches.read_all()).num_rows == len(wanted)
         scan = table.scan(where=condition)
         assert loads(scan.to_arrow()) == [row["load"] for row in wanted], condition
         assert scan.count() == len(wanted)
         assert scan.to_duckdb().order("timestamp").select("load").fetchall() == [(row["load"],) for row in wanted]
         assert scan.to_polars().sort("timestamp").collect()["load"].to_list() == [row["load"] for row in wanted]
-        assert table.sql(f"select count(*) as n from events where {condition}").arrow()["n"].to_pylist() == [
+        assert table.sql(f"select count(*) as n from events where {condition}").to_arrow()["n"].to_pylist() == [
             len(wanted)
         ]
         assert table.plan(condition).rows >= len(wanted)
@@ -228,7 +228,7 @@ def test_polars_asks_its_own_conditions_of_both_epochs(both):
 )
 def test_counts_and_extremes_are_those_of_both_epochs(lake, both, query, answer):
     assert both.version == 4
-    assert tuple(lake.sql(query).arrow().to_pylist()[0].values()) == answer
+    assert tuple(lake.sql(query).to_arrow().to_pylist()[0].values()) == answer
 
 
 def test_metadata_still_answers_what_did_not_change(lake, both):
@@ -244,7 +244,7 @@ def test_splits_of_an_earlier_epoch_are_pruned_by_columns_that_did_not_change(bo
 
 def test_an_older_version_shows_the_old_type(lake, both):
     assert loads(both.at(version=2).scan().to_arrow()) == TEXTS
-    assert loads(both.at(version=2).sql("from events where load <> '20'").arrow()) == ["1", "3.5", "many", "-7"]
+    assert loads(both.at(version=2).sql("from events where load <> '20'").to_arrow()) == ["1", "3.5", "many", "-7"]
     assert [str(row.type) for row in both.at(version=2).inspect.columns() if row.name == "load"] == ["string"]
     assert loads(both.at(version=3).scan().to_arrow()) == BOTH["cast_or_null"][:6]
     assert loads(both.scan().to_arrow()) == BOTH["cast_or_null"]
@@ -297,24 +297,24 @@ def test_attributes_of_an_earlier_epoch_are_converted_too(lake):
     table.retype.run("code", "int64", old_values="cast_or_null")
     after = table.scan(columns=["code", "timestamp"]).to_arrow().sort_by("timestamp")["code"].to_pylist()
     assert (before, after) == (["7", "x", "9"], [7, None, 9])
-    assert lake.sql("select sum(code) as n from events").arrow()["n"].to_pylist() == [16]
+    assert lake.sql("select sum(code) as n from events").to_arrow()["n"].to_pylist() == [16]
 
 
 def test_registered_files_stay_in_their_epoch(lake, events, tmp_path):
     pq.write_table(BEFORE, tmp_path / "old.parquet")
-    events.register(tmp_path / "old.parquet")
+    events.register.run(tmp_path / "old.parquet")
     events.retype.run("load", "double", old_values="cast_or_null")
     pq.write_table(BEFORE, tmp_path / "same.parquet")
     with pytest.raises(InvalidInput, match="load"):
-        events.register(tmp_path / "same.parquet")
+        events.register.run(tmp_path / "same.parquet")
     pq.write_table(AFTER, tmp_path / "new.parquet")
-    events.register(tmp_path / "new.parquet")
-    assert lake.sql("select sum(load) as n from events").arrow()["n"].to_pylist() == [2 * 17.5 + 107.5]
+    events.register.run(tmp_path / "new.parquet")
+    assert lake.sql("select sum(load) as n from events").to_arrow()["n"].to_pylist() == [2 * 17.5 + 107.5]
 
 
 def test_compaction_merges_each_epoch_by_itself(both):
     both.ingest(AFTER)
-    both.change(policy={"merge_factor": 2})
+    both.change.run(policy={"merge_factor": 2})
     merged = both.compact.run()
     assert (merged.done, both.version) == (2, 7)
     splits = [split for page in both.context.metastore.splits(both.record.table_id, both.version) for split in page]
@@ -368,9 +368,11 @@ def test_a_type_that_comes_back_brings_no_value_back(lake, events):
     events.retype.run("load", "double", old_values="null")
     events.retype.run("load", "string", old_values="cast")
     for _ in range(3):  # what is asked often is decoded and cached
-        assert lake.sql("select load from events where host = 'h1'").arrow()["load"].to_pylist() == [None]
-        assert lake.sql("select load from events where load = '20'").arrow().num_rows == 0
-    assert lake.sql("select count(load) as n, max(load) as m from events").arrow().to_pylist() == [{"n": 0, "m": None}]
+        assert lake.sql("select load from events where host = 'h1'").to_arrow()["load"].to_pylist() == [None]
+        assert lake.sql("select load from events where load = '20'").to_arrow().num_rows == 0
+    assert lake.sql("select count(load) as n, max(load) as m from events").to_arrow().to_pylist() == [
+        {"n": 0, "m": None}
+    ]
     assert events.scan(where="load is null").count() == 6
     assert not list(events.inspect.labels("load"))
     selection = events.scan().selection

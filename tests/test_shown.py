@@ -63,7 +63,7 @@ def test_a_plan_of_a_scan_shows_what_each_step_left(table):
 
 def test_other_plans_show_a_line_for_each_field(table):
     rows = pa.table({"host": ["a"], "timestamp": pa.array([0], pa.timestamp("us", "UTC")), "extra": [1]})
-    assert re.search(r"^  new_columns +extra$", repr(table.plan_ingest(rows)), re.MULTILINE)
+    assert re.search(r"^  new_columns +extra$", repr(table.ingest.plan(rows)), re.MULTILINE)
     assert re.search(r"^  retired_bytes +0 B$", repr(table.upkeep.gc.plan()), re.MULTILINE)
 
 

@@ -46,14 +46,13 @@ class DatabaseTable:
     """Seconds to wait for a consistent state."""
     limits: Limits = NO_LIMITS
 
-    @property
     def snapshot(self) -> Snapshot:
-        """The newest committed state: partitions, committed sizes, columns."""
+        """Read the newest committed state: partitions, committed sizes, columns."""
         return open_snapshot(self.folder, native=self.native, recover=self.recover, deadline=self.deadline)
 
     def scan(self, where: str | Predicate | None = None, columns: Iterable[str] | None = None) -> Scan:
         """Return some columns of the rows that meet a condition, for any engine; all from one snapshot, taken now."""
-        return scan_snapshot(self.snapshot, where, columns, limits=self.limits)
+        return scan_snapshot(self.snapshot(), where, columns, limits=self.limits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,42 @@ from typing import Any
 
 __all__ = ["__dir__", "__getattr__"]
 
-_HOMES = {"Lake": "windrow.lake", "Table": "windrow.table", "connect": "windrow.lake"}
+_HOMES = {
+    "Answer": "windrow.engines.answer",
+    "CacheSettings": "windrow.cache",
+    "CheckResult": "windrow.upkeep.check",
+    "CompactionPlan": "windrow.compaction.plan",
+    "CompactionResult": "windrow.compaction.result",
+    "DropPlan": "windrow.upkeep.drop",
+    "DropResult": "windrow.upkeep.drop",
+    "DroppedReport": "windrow.upkeep.dropped",
+    "ExpirePlan": "windrow.upkeep.retention",
+    "ExpireResult": "windrow.upkeep.retention",
+    "Explanation": "windrow.engines.explanation",
+    "FileFormat": "windrow.ingest.files",
+    "GcPlan": "windrow.upkeep.gc_report",
+    "GcResult": "windrow.upkeep.gc_report",
+    "IngestPlan": "windrow.ingest.plan",
+    "IngestResult": "windrow.ingest.result",
+    "Lake": "windrow.lake",
+    "PolicySettings": "windrow.model.settings",
+    "Predicate": "windrow.model.predicate",
+    "RegisterPlan": "windrow.ingest.register",
+    "RegisterResult": "windrow.ingest.register",
+    "RenameResult": "windrow.upkeep.drop",
+    "RetypePlan": "windrow.retyping",
+    "RetypeResult": "windrow.retyping",
+    "Rows": "windrow.model.rows",
+    "Scan": "windrow.engines.scan",
+    "ScanPlan": "windrow.planning.scan_plan",
+    "SettingsChange": "windrow.settings_change",
+    "Table": "windrow.table",
+    "TableSettings": "windrow.model.settings",
+    "TuneResult": "windrow.compaction.tune",
+    "UnregisterPlan": "windrow.ingest.registration",
+    "connect": "windrow.lake",
+    "spark_session": "windrow.runners.session",
+}
 
 
 def __dir__() -> list[str]:

@@ -29,8 +29,10 @@ __all__ = [
     "SplitRow",
     "TableDescription",
     "TableRow",
+    "VersionRow",
     "WindowRow",
     "describe",
+    "history",
     "tables_as_rows",
 ]
 
@@ -78,6 +80,20 @@ class CommitRow:
     opened_at: str
     added: int
     removed: int
+    rows_added: int
+    rows_removed: int
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRow:
+    """A version of a table: the commit that made it, and what that added and removed."""
+
+    version: int
+    published_at: str
+    kind: str
+    commit_id: str
+    splits_added: int
+    splits_removed: int
     rows_added: int
     rows_removed: int
 
@@ -185,6 +201,8 @@ class TableDescription:
 
     name: str
     table_id: str
+    folder: str
+    """Where its files and its Delta log are in the lake."""
     version: int
     created_at: str
     settings: dict[str, Any]
@@ -327,6 +345,7 @@ def describe(metastore: Metastore, record: TableRecord, version: int) -> TableDe
     return TableDescription(
         name=record.name,
         table_id=record.table_id,
+        folder=record.folder,
         version=version,
         created_at=iso_time(record.created_at),
         settings=record.settings.to_dict(),
@@ -337,6 +356,13 @@ def describe(metastore: Metastore, record: TableRecord, version: int) -> TableDe
         size_bytes=sum(row.size_bytes for row in windows),
         schema_epoch=metastore.history(record.table_id, version).epoch,
     )
+
+
+def history(metastore: Metastore, table_id: str, version: int, limit: int | None = None) -> Rows[VersionRow]:
+    """Return the versions of a table up to one of them, newest first."""
+    made = {each.version: each for each in metastore.commits(table_id) if each.version is not None}
+    wanted = sorted((each for each in made if each <= version), reverse=True)[:limit]
+    return Rows(VersionRow, tuple(_version_row(each, made[each]) for each in wanted))
 
 
 def tables_as_rows(records: list[TableRecord]) -> Rows[TableRow]:
@@ -390,6 +416,19 @@ def _merge_row(commit: CommitRecord) -> MergeRow:
         why=str(said.get("why", "")),
         run=str(said.get("run", "")),
         commit_id=commit.commit_id,
+    )
+
+
+def _version_row(version: int, commit: CommitRecord) -> VersionRow:
+    return VersionRow(
+        version=version,
+        published_at=iso_time(commit.published_at or 0),
+        kind=str(commit.kind),
+        commit_id=commit.commit_id,
+        splits_added=commit.added,
+        splits_removed=commit.removed,
+        rows_added=commit.rows_added,
+        rows_removed=commit.rows_removed,
     )
 
 

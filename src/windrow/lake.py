@@ -28,12 +28,13 @@ from windrow.engines.explanation import Explanation
 from windrow.engines.lake_tables import LakeTables
 from windrow.errors import AlreadyExists, Closed, NotFound, WindrowError
 from windrow.identity.binding import Accept
-from windrow.identity.folders import has_log, table_folders
+from windrow.identity.folders import has_log, is_dropped, table_folders
 from windrow.inspection import TableRow, tables_as_rows
 from windrow.model.ids import check_name
 from windrow.model.limits import Limits
 from windrow.model.rows import Rows
-from windrow.model.settings import TableSettings
+from windrow.model.settings import Duration, Names, PolicySettings, TableSettings, Verify
+from windrow.model.sort_schema import SortSchema
 from windrow.model.units import format_count
 from windrow.planning.data_files import weight_of
 from windrow.planning.foreign_files import ForeignFiles
@@ -45,13 +46,16 @@ from windrow.reading.read_context import ReadContext
 from windrow.table import Table
 
 if TYPE_CHECKING:
+    from windrow.upkeep.drop import DropTable, RenameTable
+    from windrow.upkeep.dropped import CollectDropped
     from windrow.upkeep.rebuild import Rebuilt
 
-__all__ = ["Lake", "connect"]
+__all__ = ["Lake", "connect", "open_lake"]
 
 T = TypeVar("T")
 
 DEFAULT_CACHE = CacheSettings()
+DEFAULT_POLICY = PolicySettings()
 _MOST_SHOWN = 10
 """Tables in the text of a lake."""
 
@@ -113,34 +117,82 @@ class Lake(Closing):
         """Where the lake is."""
         return self.context.url
 
-    def create_table(self, name: str, *, sort: str, **settings: Any) -> Table:
+    def create_table(  # noqa: PLR0913 - each is a setting
+        self,
+        name: str,
+        *,
+        sort: str | SortSchema,
+        window: Duration = 900,
+        timestamp: str = "timestamp",
+        timestamp_unit: str | None = None,
+        timestamp_precision: str = "us",
+        tags: Names | None = None,
+        partition_by: Names = (),
+        bloom_filters: Names = (),
+        compaction_start_time: int = 0,
+        late_data_acceptance_window: Duration = 3600,
+        retention: Duration | None = None,
+        target_split_size: str | int = 256 * 2**20,
+        mirror: bool = True,
+        verify: Verify = "full",
+        policy: PolicySettings | dict[str, Any] = DEFAULT_POLICY,
+    ) -> Table:
         """Create an empty table.
 
-        `sort` is the sort schema, for example "metric_name|host|timestamp/V2". The other settings are those of
-        `TableSettings`: window="15m", retention="30d", tags=[...], partition_by=[...] and so on.
+        `sort` is the sort schema, for example "metric_name|host|timestamp/V2". The settings are explained in
+        `windrow.model.settings.TableSettings`; `table.change` changes them later.
         """
-        made = TableSettings.of(sort=sort, **settings)
-        made.check_names()
-        self._refuse_lost(name)
-        self.context.metastore.create_table(name, made, table_id=self.context.new_id())
+        given = {setting: value for setting, value in locals().items() if setting not in ("self", "name")}
+        settings = TableSettings.of(**given)
+        settings.check_names()
+        table_id = self.context.new_id()
+        folder = None if check_name(name) else self._other_folder(name, table_id)
+        self.context.metastore.create_table(name, settings, table_id=table_id, folder=folder)
         return Table(self.context, name)
 
-    def _refuse_lost(self, name: str) -> None:
-        """A table in a folder whose Delta log is of another one would be two tables to everybody else."""
-        if check_name(name) is not None or not has_log(self.context.store, name):
-            return
-        if name not in [each.name for each in self.context.metastore.tables()]:
+    def _other_folder(self, name: str, table_id: str) -> str | None:
+        """Return a folder of another name than the table's where a dropped table left that one; refuse a lost table's.
+
+        A table in a folder whose Delta log is of another one would be two tables to everybody else.
+        """
+        if name in self.context.metastore.folders():
+            return None
+        if is_dropped(self.context.store, name):
+            return f"{name}-{table_id}"
+        if has_log(self.context.store, name):
             raise AlreadyExists(
                 f"the folder {name} of the lake holds the Delta log of a table that the metastore does not know; bring "
                 f"it back by `windrow check {name} --repair`, or choose another name"
             )
+        return None
+
+    @property
+    def drop_table(self) -> DropTable:
+        """Drop a table: `drop_table.plan(name)`, `drop_table.run(name)`; `collect_dropped` deletes its files later."""
+        from windrow.upkeep.drop import DropTable
+
+        return DropTable(self.context)
+
+    @property
+    def rename_table(self) -> RenameTable:
+        """Give a table another name: `rename_table.plan(before, after)`, `rename_table.run(before, after)`."""
+        from windrow.upkeep.drop import RenameTable
+
+        return RenameTable(self.context)
+
+    @property
+    def collect_dropped(self) -> CollectDropped:
+        """Delete what dropped tables left: `collect_dropped.plan()`, `collect_dropped.run()`."""
+        from windrow.upkeep.dropped import CollectDropped
+
+        return CollectDropped(self.context)
 
     def table(self, name: str) -> Table:
         """Return a table by name, or raise NotFound with the nearest name."""
         try:
             self.context.metastore.table(name)
         except NotFound as error:
-            if check_name(name) is None and has_log(self.context.store, name):
+            if self._is_lost(name):
                 raise NotFound(
                     f"{error}; its folder holds a Delta log: `windrow check {name} --repair` makes the table again"
                 ) from error
@@ -148,15 +200,24 @@ class Lake(Closing):
         return Table(self.context, name)
 
     def rebuild_table(self, name: str) -> Rebuilt:
-        """Make a table again that the metastore lost, from its Delta log and its files; says what it cannot know."""
+        """Make a table again that the metastore lost, from its Delta log and its files; says what it cannot know.
+
+        `name` is that of its folder.
+        """
         from windrow.upkeep.rebuild import rebuild_table
 
         return rebuild_table(self.context, name)
 
     def lost_tables(self) -> list[str]:
-        """Return the tables that lie in the lake and that the metastore does not know, by name."""
-        known = {each.name for each in self.context.metastore.tables()}
-        return [name for name in table_folders(self.context.store) if name not in known]
+        """Return the folders of tables that lie in the lake and that the metastore does not know."""
+        known = self.context.metastore.folders()
+        return [folder for folder in table_folders(self.context.store) if folder not in known]
+
+    def _is_lost(self, name: str) -> bool:
+        """Whether the folder of a name holds a table that the metastore does not know."""
+        if check_name(name) is not None or name in self.context.metastore.folders():
+            return False
+        return has_log(self.context.store, name) and not is_dropped(self.context.store, name)
 
     def rebuild(self) -> list[Rebuilt]:
         """Make every table again that the metastore lost, as `rebuild_table` does."""
@@ -262,7 +323,7 @@ class Lake(Closing):
             table = open_table(call.path, **call.options)
         else:
             table = open_database(call.path, **call.options).table(call.table)
-        return snapshot_relation(table.snapshot, prune=self.context.prune)
+        return snapshot_relation(table.snapshot(), prune=self.context.prune)
 
     def close(self) -> None:
         """Close the lake: queries that are running end with `Closed`, and so does what is asked of it later."""
@@ -281,8 +342,6 @@ def connect(  # noqa: PLR0913 - each is a word that a user may say
     create: bool = True,
     accept: Accept | None = None,
     store_options: Mapping[str, str] | None = None,
-    now: Callable[[], int] | None = None,
-    new_id: Callable[[], str] | None = None,
     cache: Cache[bytes] | CacheSettings | None = DEFAULT_CACHE,
     prune: bool = True,
     threads: int | None = None,
@@ -309,18 +368,30 @@ def connect(  # noqa: PLR0913 - each is a word that a user may say
     SQL is DuckDB's with all that it can do: it reads and writes files, attaches databases, loads extensions. With
     `sandbox` it reads tables of the lake and does nothing else; open a lake so where others write the queries.
     """
+    parts: dict[str, Any] = {"create": create, "accept": accept, "prune": prune, "sandbox": sandbox}
+    limits = Limits.of(threads, memory_limit)
+    return open_lake(url, metastore, store_options, cache=cache, beside=sidecars_beside, limits=limits, **parts)
+
+
+def open_lake(
+    url: str | Path,
+    metastore: str | None = None,
+    store_options: Mapping[str, str] | None = None,
+    *,
+    cache: Cache[bytes] | CacheSettings | None = DEFAULT_CACHE,
+    beside: bool = False,
+    prune: bool = True,
+    **parts: Any,
+) -> Lake:
+    """Open a lake with parts of its context; tests give a clock, `now`, and ids, `new_id`, of their own."""
     settings = cache if isinstance(cache, CacheSettings) else DEFAULT_CACHE
-    given: dict[str, Any] = {
-        "now": now,
-        "new_id": new_id,
+    caches: dict[str, Any] = {
         "cache": counted(default_cache(cache) if isinstance(cache, CacheSettings) else cache),
         "parsed": None if cache is None else MemoryCache(settings.parsed_bytes, weigh=weight_of, name="parsed"),
     }
     if cache is not None and settings.decoded_bytes and prune:
         # Without pruning, every row goes through the engine.
-        given["decoded"] = Cells(settings.decoded_bytes)
-    parts = {name: part for name, part in given.items() if part is not None}
-    parts |= {"create": create, "accept": accept, "prune": prune, "sandbox": sandbox}
-    parts["limits"] = Limits.of(threads, memory_limit)
-    context = Context.open(str(url), metastore, store_options, **parts)
-    return Lake(context, sidecars_beside=sidecars_beside, cache=None if cache is None else settings)
+        caches["decoded"] = Cells(settings.decoded_bytes)
+    parts |= {name: part for name, part in caches.items() if part is not None}
+    context = Context.open(str(url), metastore, store_options, prune=prune, **parts)
+    return Lake(context, sidecars_beside=beside, cache=None if cache is None else settings)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import date
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from windrow.compaction.noun import Compact
@@ -20,14 +18,11 @@ from windrow.engines.duckdb.relations import Relation
 from windrow.engines.labels import Labels
 from windrow.engines.table_relation import TableVersion, read_context
 from windrow.errors import InvalidInput, WindrowError
-from windrow.ingest.attributes import AttributeRule
-from windrow.ingest.result import IngestResult
-from windrow.inspection import Inspect, TableDescription, describe
+from windrow.inspection import Inspect, TableDescription, VersionRow, describe, history
 from windrow.metastore import TableRecord
 from windrow.model.predicate import Predicate, negation_normal_form
-from windrow.model.scope import DEFAULT_SOURCE
+from windrow.model.rows import Rows
 from windrow.model.settings import TableSettings
-from windrow.model.split import SplitMetadata
 from windrow.model.units import format_bytes, format_count, parse_bytes, parse_moment
 from windrow.planning.scan_plan import ScanPlan
 from windrow.questions.literals import fitted
@@ -35,20 +30,18 @@ from windrow.questions.naming import Question
 from windrow.questions.where import parse_where
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    import pyarrow as pa
 
     from windrow.engines.scan import Scan
-    from windrow.ingest.files import FileFormat
-    from windrow.ingest.plan import IngestPlan
-    from windrow.ingest.register import Register, RegisterPlan, RegisterResult
-    from windrow.ingest.sources import Source
+    from windrow.ingest.api import IngestRows
+    from windrow.ingest.registration import RegisterFiles, UnregisterFiles
     from windrow.ingest.stream import Stream
     from windrow.retyping import Retype
+    from windrow.settings_change import ChangeSettings
     from windrow.upkeep.noun import Upkeep
 
 __all__ = ["Table"]
 
-_log = logging.getLogger(__name__)
 _AHEAD = 256 * 2**20
 
 
@@ -103,6 +96,18 @@ class Table:
         """Return what the table is and how much it holds."""
         return describe(self.context.metastore, self.record, self.version)
 
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns and their types at the version; of an empty table those that the settings lead to expect."""
+        return self.relation().columns
+
+    def history(self, limit: int | None = None) -> Rows[VersionRow]:
+        """Return the versions up to the one that is read, newest first: what made each, when, and what it changed.
+
+        Commits that are open or were given up are in `inspect.commits()`.
+        """
+        return history(self.context.metastore, self.record.table_id, self.version, limit)
+
     def at(self, *, version: int | None = None, timestamp: str | date | int | None = None) -> Table:
         """Return the table as it was at a version, or at a moment.
 
@@ -119,74 +124,33 @@ class Table:
             raise InvalidInput(f"version: {version!r} is no version; give a whole number from 0 on")
         return Table(self.context, self.name, version)
 
-    def change(self, **settings: Any) -> Table:
-        """Change settings; new splits use the new values, old ones keep theirs."""
-        record = self.record
-        self.context.metastore.change_settings(record.table_id, record.settings.changed(**settings))
-        return self
+    @property
+    def change(self) -> ChangeSettings:
+        """Changes of settings: `change.plan(window="5m")` says what would differ, `change.run(...)` does it."""
+        from windrow.settings_change import ChangeSettings
 
-    def ingest(  # noqa: PLR0913 - each is a word that a user may say
-        self,
-        rows: Any,
-        *,
-        source: str = DEFAULT_SOURCE,
-        drop_late: bool = False,
-        future: str | int | None = None,
-        most_dropped: float = 0.5,
-        file_format: FileFormat | None = None,
-        rare_attributes: float = 0.01,
-        cast: Mapping[str, Any] | None = None,
-        dead_letter: bool = False,
-        shuffle: bool | None = None,
-        memory_budget: str | int | None = None,
-        threads: int | None = None,
-        spark: SparkSession | None = None,
-        on_split: Callable[[SplitMetadata], None] | None = None,
-    ) -> IngestResult:
-        """Bring rows in, as one commit.
+        return ChangeSettings(self.context, self.name)
 
-        `rows` are a Spark DataFrame, an Arrow table or anything with `__arrow_c_stream__`, a lazy frame of Polars, a
-        dict of columns, a list of dicts, or paths of Parquet, CSV, JSON and OTLP files, folders of them, globs or URLs.
-        DataFrames are written by Spark's tasks, and so are files when `spark` is given; otherwise threads of this
-        process do the work. An attribute of OTLP metrics becomes a column, unless fewer than `rare_attributes` of the
-        rows have it and the table has no such column. Numbers widen where that is exact; `cast={"value": "double"}`
-        gives columns a type though digits are lost.
+    @property
+    def ingest(self) -> IngestRows:
+        """Bring rows in: `ingest(rows)` is `ingest.run(rows)`; `ingest.plan(rows)` says what would be written."""
+        from windrow.ingest.api import IngestRows
 
-        A batch is a backfill: points of any age are taken, unless `drop_late` asks for the table's acceptance window.
-        `future` bounds how far ahead of now a point may lie. When more than `most_dropped` of the rows would be
-        dropped, nothing is published. With `dead_letter`, what is dropped is kept in files that the result names, and
-        files whose types conflict with the table's are dropped into them instead of stopping the rest.
+        return IngestRows(self.context, self.name)
 
-        Each task writes a split for every tenant and window that it sees. Where that would make too many small files,
-        by a sample of the rows, Spark gathers them by tenant and window first; `shuffle` decides otherwise, and
-        `plan_ingest` says why. `on_split` hears of each split that was written.
+    @property
+    def register(self) -> RegisterFiles:
+        """Let existing Parquet files join the table as they are: `register.plan(paths)`, `register.run(paths)`."""
+        from windrow.ingest.registration import RegisterFiles
 
-        `memory_budget`, such as "256MiB", is what the whole ingest takes beyond a constant (docs/memory.md): rows that
-        do not fit are spilled as sorted runs, and fewer than `threads` tasks run at once where it is small. On Spark it
-        is for each task. By default it is 1 GiB for each thread, or half of the machine's memory, or the lake's
-        `memory_limit`, if that is less; `threads` are the lake's.
-        """
-        from windrow.ingest.settings import IngestSettings
-        from windrow.ingest.shuffle import gathered
+        return RegisterFiles(self.context, self.name)
 
-        settings = IngestSettings(
-            source,
-            drop_late,
-            future,
-            most_dropped,
-            dead_letter=dead_letter,
-            memory_budget=memory_budget,
-            cast=cast,
-            threads=threads,
-        )
-        run = settings.ingest(self.context, self.name)
-        found = self._source(rows, file_format, spark, rare_attributes, run.casts, set_aside=dead_letter)
-        run.check(found.schema)
-        found, _ = gathered(found, self.settings, shuffle)
-        result = run.run(found, on_split)
-        for warning in result.warnings:
-            _log.warning("table %s: %s", self.name, warning)
-        return result
+    @property
+    def unregister(self) -> UnregisterFiles:
+        """Take registered files out of the table: `unregister.plan(paths)`, `unregister.run(paths)`."""
+        from windrow.ingest.registration import UnregisterFiles
+
+        return UnregisterFiles(self.context, self.name)
 
     @property
     def retype(self) -> Retype:
@@ -209,96 +173,6 @@ class Table:
         from windrow.ingest.stream import Stream
 
         return Stream(self.context, self.name)
-
-    def plan_ingest(
-        self,
-        rows: Any,
-        *,
-        file_format: FileFormat | None = None,
-        rare_attributes: float = 0.01,
-        cast: Mapping[str, Any] | None = None,
-        dead_letter: bool = False,
-        shuffle: bool | None = None,
-        spark: SparkSession | None = None,
-    ) -> IngestPlan:
-        """Say what ingesting the rows would change, or refuse them as `ingest` would; nothing is written."""
-        from windrow.ingest.plan import plan_of
-        from windrow.ingest.settings import IngestSettings
-        from windrow.ingest.shuffle import gathered
-
-        run = IngestSettings(cast=cast).ingest(self.context, self.name)
-        found = self._source(rows, file_format, spark, rare_attributes, run.casts, set_aside=dead_letter)
-        written, gathering = run.check(found.schema), gathered(found, self.settings, shuffle)[1]
-        return plan_of(self.name, found, written, self._types(), gathering, self.settings)
-
-    def _source(
-        self,
-        rows: Any,
-        file_format: FileFormat | None,
-        spark: SparkSession | None,
-        rare: float,
-        casts: Mapping[str, Any],
-        *,
-        set_aside: bool,
-    ) -> Source:
-        from windrow.ingest.sources import source_of
-
-        types = self._types()
-        return source_of(
-            rows,
-            spark=spark,
-            file_format=file_format,
-            store_options=self.context.store_options,
-            types=types,
-            casts=casts,
-            attributes=AttributeRule.of_table(self.settings, types, rare),
-            set_aside=set_aside,
-        )
-
-    def register(
-        self,
-        paths: str | Path | Sequence[str | Path],
-        *,
-        source: str = DEFAULT_SOURCE,
-        on_file: Callable[[SplitMetadata], None] | None = None,
-    ) -> RegisterResult:
-        """Let existing Parquet files join the table as they are: read, never merged, never written to or deleted.
-
-        `paths` are files, folders, globs or URLs outside of the lake. Files that are in the table already are passed
-        by. `on_file` hears of each file.
-        """
-        return self._register(source).run(_texts(paths), on_file)
-
-    def plan_register(self, paths: str | Path | Sequence[str | Path]) -> RegisterPlan:
-        """Say which files would join the table, or refuse them as `register` would; nothing is written."""
-        return self._register(DEFAULT_SOURCE).plan(_texts(paths))
-
-    def unregister(self, paths: str | Path | Sequence[str | Path]) -> RegisterResult:
-        """Take registered files out of the table, by path, folder or URL; the files stay as they are, or gone."""
-        return self._register(DEFAULT_SOURCE).remove(_texts(paths))
-
-    def plan_unregister(self, paths: str | Path | Sequence[str | Path]) -> list[str]:
-        """Return the URLs of the files that `unregister` would take out."""
-        return [split.key for split in self._register(DEFAULT_SOURCE).leaving(_texts(paths))]
-
-    def _register(self, source: str) -> Register:
-        from windrow.ingest.register import Register
-
-        context = self.context
-        return Register(
-            metastore=context.metastore,
-            table=self.record,
-            store=context.store,
-            commit_id=context.new_id(),
-            created_at=context.now(),
-            source_id=source,
-            store_options=context.store_options,
-            threads=context.limits.threads,
-        )
-
-    def _types(self) -> dict[str, Any]:
-        columns = self.context.metastore.columns(self.record.table_id)
-        return {column.name: column.type for column in columns}
 
     def sql(self, query: str, params: Parameters = None, *, tables: Mapping[str, object] | None = None) -> Answer:
         """Answer a query on DuckDB in which this table is at its version, and others of the lake at their newest.
@@ -364,7 +238,3 @@ class Table:
     def _read(self) -> TableVersion:
         record = self.record
         return TableVersion(self.context, record, record.version if self.as_of is None else self.as_of)
-
-
-def _texts(paths: str | Path | Sequence[str | Path]) -> list[str]:
-    return [str(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]

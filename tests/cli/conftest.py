@@ -90,3 +90,11 @@ def metrics(here):
         )
         write_points(table, [point("c", 1_700_001_001, 8.0), point("c", None, 16.0)])
     return "metrics"
+
+
+@pytest.fixture
+def events(call, here):
+    """A table with a point of 2020 and one of the overflow window."""
+    (here / "points.csv").write_text("host,timestamp\na,2020-01-01T00:00:00Z\nb,\n")
+    assert call("create", "events", "--sort", "host|timestamp/V2").code == 0
+    assert call("ingest", "events", "points.csv").code == 0

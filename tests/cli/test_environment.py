@@ -172,7 +172,7 @@ def test_a_split_that_was_cut_short_is_damaged(tmp_path, lake, cut):
 
 
 def test_a_compaction_that_failed_is_headed_so(tmp_path, lake):
-    windrow.connect(str(lake)).table("metrics").change(policy={"merge_factor": 2})
+    windrow.connect(str(lake)).table("metrics").change.run(policy={"merge_factor": 2})
     next(lake.rglob("*.parquet")).write_bytes(b"")
     (code, words), (again, nothing) = commands(
         tmp_path,
@@ -187,8 +187,8 @@ def test_files_that_left_are_listed_as_unregistered(tmp_path, lake):
     pq.write_table(points(), tmp_path / "own.parquet")
     with windrow.connect(str(lake)) as opened:
         table = opened.table("metrics")
-        table.register(str(tmp_path / "own.parquet"))
-        table.unregister(str(tmp_path / "own.parquet"))
+        table.register.run(str(tmp_path / "own.parquet"))
+        table.unregister.run(str(tmp_path / "own.parquet"))
         assert {each.kind for each in table.inspect.commits()} >= {"register", "unregister"}
 
 

@@ -5,30 +5,22 @@ from __future__ import annotations
 import pytest
 
 
-@pytest.fixture
-def events(call, here):
-    """A table with a point of 2020 and one of the overflow window."""
-    (here / "points.csv").write_text("host,timestamp\na,2020-01-01T00:00:00Z\nb,\n")
-    assert call("create", "events", "--sort", "host|timestamp/V2").code == 0
-    assert call("ingest", "events", "points.csv").code == 0
-
-
 def test_expiring_needs_a_word(call, events):
     looked = call("expire", "events", "--retention", "30d", "--json").json
     assert (looked["dry_run"], looked["splits"], looked["rows"]) == (True, 1, 1)
     assert call("describe", "events", "--json").json["rows"] == 2
-    done = call("expire", "events", "--retention", "30d", "--run", "--json").json
+    done = call("expire", "events", "--retention", "30d", "--yes", "--json").json
     assert (done["dry_run"], done["rows"], done["version"]) == (False, 1, 2)
     assert call("describe", "events", "--json").json["rows"] == 1
 
 
 def test_collecting_needs_a_word(call, events, here):
-    call("expire", "events", "--retention", "30d", "--run")
+    call("expire", "events", "--retention", "30d", "--yes")
     files = set(here.rglob("*.parquet"))
     looked = call("gc", "events", "--grace", "0s", "--json").json
     assert (looked["dry_run"], looked["retired_splits"]) == (True, 1)
     assert set(here.rglob("*.parquet")) == files
-    done = call("gc", "events", "--grace", "0s", "--run", "--per-second", "1000", "--json").json
+    done = call("gc", "events", "--grace", "0s", "--yes", "--per-second", "1000", "--json").json
     assert (done["dry_run"], done["retired_splits"], done["failed_files"]) == (False, 1, 0)
     assert len(set(here.rglob("*.parquet"))) == len(files) - 1
     assert call("sql", "select host from events", "--json").json == [{"host": "b"}]
@@ -38,7 +30,7 @@ def test_people_are_told_that_nothing_changed(call, events):
     for command in ("gc", "expire --retention 30d"):
         answer = call(*command.split(), "events")
         assert answer.code == 0
-        assert "nothing was changed; add --run to do it" in answer.out
+        assert "nothing was changed; add --yes to do it" in answer.out
 
 
 @pytest.mark.parametrize(

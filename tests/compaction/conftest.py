@@ -125,7 +125,7 @@ def fill(lake, batches=6, **shape):
 
 def rows_of(lake):
     """All rows of the table, in an order that does not depend on its files."""
-    return lake.sql("select * from metrics order by all").arrow()
+    return lake.sql("select * from metrics order by all").to_arrow()
 
 
 QUESTIONS = (
@@ -138,7 +138,7 @@ QUESTIONS = (
 
 def answers(lake):
     """What a few questions get."""
-    return [lake.sql(question).arrow().to_pylist() for question in QUESTIONS]
+    return [lake.sql(question).to_arrow().to_pylist() for question in QUESTIONS]
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-import windrow
+from windrow.lake import open_lake
 
 DAY = 86_400 * 10**6
 START = 1_700_000_000 * 10**6
@@ -28,7 +28,7 @@ def clock():
 
 @pytest.fixture
 def slow_lake(tmp_path, clock):
-    with windrow.connect(tmp_path / "lake", now=clock) as opened:
+    with open_lake(tmp_path / "lake", now=clock) as opened:
         yield opened
 
 
@@ -39,7 +39,7 @@ def events(number, rows=5, at=None):
 
 
 def seen(lake):
-    return lake.sql("select * from events order by all").arrow()
+    return lake.sql("select * from events order by all").to_arrow()
 
 
 @pytest.mark.parametrize("policy", ["stable-log", "constant-write-amplification"])
@@ -64,7 +64,7 @@ def test_windows_before_1970_are_merged_where_the_start_time_allows_it(slow_lake
     (reason,) = table.compact.plan().left
     assert "before the compaction start time 1970-01-01T00:00:00Z" in reason
     assert "compaction_start_time" in reason
-    table.change(compaction_start_time=-86_400)
+    table.change.run(compaction_start_time=-86_400)
     assert table.compact.run(threads=1).done == 1
     assert [(row.start, row.splits) for row in table.inspect.windows()] == [(-86_400, 1)]
 

@@ -24,7 +24,7 @@ def test_splits_of_a_former_sort_schema_are_named_with_the_reason(empty_lake):
     table = empty_lake.create_table("metrics", sort=OLD)
     for seed in range(2):
         table.ingest(points(seed, windows=2))
-    table.change(sort=NEW)
+    table.change.run(sort=NEW)
     table.ingest(points(2, windows=2))
     plan = table.compact.plan()
     (apart,) = plan.apart

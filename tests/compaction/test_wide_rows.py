@@ -32,11 +32,11 @@ def table(tmp_path):
 def test_wide_rows_are_the_same_before_and_after_a_merge_and_when_they_are_read_again(table):
     query = "select * from wide order by sensor, timestamp"
     lake = windrow.connect(table.context.url)
-    before = lake.sql(query).arrow()
+    before = lake.sql(query).to_arrow()
     assert (before.num_rows, before.num_columns) == (80, 2 + 3 * (COLUMNS // 2))
     assert before["own10000"].null_count == before["own20000"].null_count == 40
-    assert lake.sql(query).arrow().equals(before)
+    assert lake.sql(query).to_arrow().equals(before)
     assert table.compact.run().splits_out == 1
-    assert lake.sql(query).arrow().equals(before)
-    assert lake.sql(query).arrow().equals(before)
+    assert lake.sql(query).to_arrow().equals(before)
+    assert lake.sql(query).to_arrow().equals(before)
     assert table.scan().to_arrow().sort_by([("sensor", "ascending"), ("timestamp", "ascending")]).equals(before)

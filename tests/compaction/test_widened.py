@@ -19,7 +19,7 @@ def test_a_window_whose_column_was_widened_is_merged(tmp_path):
             table.ingest(pa.table({"host": ["a", "b"], "timestamp": [NOON, NOON], "value": values}))
         result = table.compact.run(threads=1)
         assert (result.done, result.failed, result.splits_out) == (1, 0, 1)
-        found = lake.sql("select value from metrics order by value").arrow()
+        found = lake.sql("select value from metrics order by value").to_arrow()
         assert found["value"].type == pa.int64()
         assert found["value"].to_pylist() == [0, 1, 2, 10, 11, 12]
         assert table.upkeep.check(data=True).sound

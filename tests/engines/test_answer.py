@@ -15,11 +15,11 @@ ANSWER = Answer(pa.table({"host": ["a", "b"], "n": [1, None]}))
 def test_the_same_rows_in_every_form():
     rows = [{"host": "a", "n": 1}, {"host": "b", "n": None}]
     assert ANSWER.to_dict() == rows
-    assert ANSWER.arrow().to_pylist() == rows
+    assert ANSWER.to_arrow().to_pylist() == rows
     assert pa.table(ANSWER).to_pylist() == rows
-    assert ANSWER.pl().to_dicts() == rows
-    assert ANSWER.df().equals(pd.DataFrame({"host": ["a", "b"], "n": [1.0, None]}))
-    assert isinstance(ANSWER.pl(), pl.DataFrame)
+    assert ANSWER.to_polars().to_dicts() == rows
+    assert ANSWER.to_pandas().equals(pd.DataFrame({"host": ["a", "b"], "n": [1.0, None]}))
+    assert isinstance(ANSWER.to_polars(), pl.DataFrame)
     assert len(ANSWER) == 2
 
 

@@ -27,9 +27,9 @@ def test_frames_of_polars_need_an_extra(tmp_path, without):
     with windrow.connect(tmp_path / "lake") as lake:
         table = lake.create_table("metrics", sort="host|timestamp/V2")
         table.ingest(pa.table({"metric_name": ["m"], "host": ["a"], "timestamp": [0], "value": [1.0]}).cast(ROWS))
-        assert table.scan().to_polars().collect().height == lake.sql("from metrics").pl().height == 1
+        assert table.scan().to_polars().collect().height == lake.sql("from metrics").to_polars().height == 1
         without(extras, "polars")
-        for call in (table.scan().to_polars, lake.sql("from metrics").pl):
+        for call in (table.scan().to_polars, lake.sql("from metrics").to_polars):
             with pytest.raises(MissingDependency, match=r"pip install 'windrow\[polars\]'"):
                 call()
 

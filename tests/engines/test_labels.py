@@ -43,7 +43,7 @@ def test_labels_and_series_are_those_of_the_rows(lake, seed, where):
     for _ in range(2):
         table.ingest(points(draw, 200, draw.sample(["a", "b", "web-1", "web-2", "", "x" * 90, "o'hara", None], 4)))
     condition = f"host is not null and ({where or 'true'})"
-    expected = lake.sql(f"select distinct host from metrics where {condition} order by host").arrow()["host"]
+    expected = lake.sql(f"select distinct host from metrics where {condition} order by host").to_arrow()["host"]
     assert [row.value for row in table.inspect.labels("host", where)] == expected.to_pylist()
     [counted] = lake.sql(f"select count(distinct timeseries_id) as n from metrics where {where or 'true'}").to_dict()
     assert table.inspect.series(where) == counted["n"]

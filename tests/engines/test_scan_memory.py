@@ -24,7 +24,7 @@ def read_apart(**place):
 
 def registered(lake, path):
     table = lake.create_table("points", sort="timestamp/V2")
-    table.register(path)
+    table.register.run(path)
     return table
 
 

@@ -71,7 +71,7 @@ class Tpch:
         else:
             parts = "/*" if way == "spark" else ""
             places = {table: f"'{folder}/{table}{parts}.parquet'" for table in TABLES}
-        return self.lakes[prune].sql(QUERIES[name].format(**places)).arrow()
+        return self.lakes[prune].sql(QUERIES[name].format(**places)).to_arrow()
 
     def _make(self, table, way, folder, spark):
         match way:
@@ -112,7 +112,7 @@ class Tpch:
             rows = f"select * exclude part from parts where part = {part + 1}"
             self.native.execute(f"copy ({rows}) to '{folder}/{name}-{part}.parquet'")
         self.native.execute("drop table parts")
-        self._table(f"registered_{name}", name).register([folder / f"{name}-{part}.parquet" for part in range(4)])
+        self._table(f"registered_{name}", name).register.run([folder / f"{name}-{part}.parquet" for part in range(4)])
 
     def _ingested(self, name):
         """Two batches, so that every window has two splits."""

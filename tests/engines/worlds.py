@@ -78,7 +78,7 @@ def fill(lake, folder):
     for batch in given:
         table.ingest(batch)
     path = foreign(folder)
-    table.register(path)
+    table.register.run(path)
     return [*given, pq.read_table(path)]
 
 

@@ -47,7 +47,7 @@ def filled(place, metastore=None, name="events", rows=1, **options):
 
 def count(place, metastore=None, name="events", **options):
     with opened(place, metastore, create=False, **options) as lake:
-        return lake.sql(f"select count(*) from {name}").arrow().column(0)[0].as_py()
+        return lake.sql(f"select count(*) from {name}").to_arrow().column(0)[0].as_py()
 
 
 def forget(metastore):

@@ -27,7 +27,7 @@ def table(lake):
 
 class TestSparseData:
     def test_plan_ingest_and_check_tell_the_number_of_files_and_what_to_set(self, table, caplog):
-        plan = table.plan_ingest(readings())
+        plan = table.ingest.plan(readings())
         assert plan.predicted_files == 400
         with caplog.at_level(logging.WARNING):
             result = table.ingest(readings())
@@ -48,18 +48,18 @@ class TestSparseData:
 
     def test_dense_data_is_not_warned_of(self, table):
         dense = readings(5_000, step=1)
-        assert table.plan_ingest(dense).warnings == ()
+        assert table.ingest.plan(dense).warnings == ()
         assert table.ingest(dense).warnings == ()
         assert table.upkeep.check().warnings == ()
 
     def test_files_are_sampled_and_streams_are_not_read(self, table, tmp_path):
         for number in range(2):
             pyarrow.csv.write_csv(readings().slice(200 * number, 200), tmp_path / f"{number}.csv")
-        plan = table.plan_ingest(str(tmp_path / "*.csv"))
+        plan = table.ingest.plan(str(tmp_path / "*.csv"))
         assert plan.predicted_files == 400
         assert SPARSE in plan.warnings[0]
         stream = readings().to_reader()
-        assert table.plan_ingest(stream).warnings == ()
+        assert table.ingest.plan(stream).warnings == ()
         assert stream.read_all().num_rows == 400
 
     def test_tenants_and_rows_without_a_time_are_places_of_their_own(self, lake):
@@ -78,7 +78,7 @@ class TestSortColumns:
     def test_one_that_no_row_has_is_warned_of_with_the_nearest_name(self, lake):
         table = lake.create_table("readings", sort="hots|Region|timestamp/V2")
         rows = readings(2, step=1)
-        for warnings in (table.plan_ingest(rows).warnings, table.ingest(rows).warnings):
+        for warnings in (table.ingest.plan(rows).warnings, table.ingest(rows).warnings):
             first, second = warnings
             assert "sort column 'hots' is in no row" in first
             assert "is it 'host'?" in first

@@ -135,9 +135,9 @@ class TestPromotion:
         assert {file.format for file in files} == {FileFormat.OTLP}
 
     def test_a_plan_names_the_columns_that_would_be_new(self, metrics, tmp_path):
-        plan = metrics.plan_ingest(write(tmp_path / "a.json", {"pod": "p"}, *[{}] * 50))
+        plan = metrics.ingest.plan(write(tmp_path / "a.json", {"pod": "p"}, *[{}] * 50))
         assert "pod" in plan.new_columns
-        plan = metrics.plan_ingest(tmp_path / "a.json", rare_attributes=0.1)
+        plan = metrics.ingest.plan(tmp_path / "a.json", rare_attributes=0.1)
         assert "pod" not in plan.new_columns
 
 

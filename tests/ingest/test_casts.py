@@ -28,7 +28,7 @@ def table(lake):
 
 
 def stored(lake):
-    return lake.sql("select value from readings order by value").arrow()["value"].to_pylist()
+    return lake.sql("select value from readings order by value").to_arrow()["value"].to_pylist()
 
 
 def letters(lake, result):
@@ -39,7 +39,7 @@ class TestWholeNumbersAmongDoubles:
     @pytest.mark.parametrize("kind", [pa.int64(), pa.uint64(), pa.int32()], ids=str)
     def test_those_that_are_exact_are_taken(self, lake, table, kind):
         values = pa.array([3, None, 2**53 if kind != pa.int32() else 7], kind)
-        assert table.plan_ingest(readings(values)).widened_columns == ()
+        assert table.ingest.plan(readings(values)).widened_columns == ()
         assert table.ingest(readings(values)).rows == 3
         assert stored(lake) == [0.5, 3.0, float(values[2].as_py()), None]
         assert {column.name: column.type for column in table.inspect.columns()}["value"] == "double"
@@ -119,7 +119,7 @@ class TestCasts:
         with pytest.raises(InvalidInput, match="cast: column 'valu' is not in the data, which has host"):
             table.ingest(readings([1.0]), cast={"valu": "double"})
         with pytest.raises(InvalidInput, match="cast: column 'value' cannot become 'duoble'"):
-            table.plan_ingest(readings([1.0]), cast={"value": "duoble"})
+            table.ingest.plan(readings([1.0]), cast={"value": "duoble"})
         with pytest.raises(InvalidInput, match="cast: column 'value': list.* cannot become double"):
             table.ingest(readings(pa.array([[1.0]])), cast={"value": "double"})
 

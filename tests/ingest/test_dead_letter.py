@@ -10,9 +10,9 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-import windrow
 from windrow.errors import Damaged, InvalidInput, StorageError
 from windrow.ingest.dead_letter import FILE, set_apart
+from windrow.lake import open_lake
 from windrow.metastore import SqlMetastore
 from windrow.table import Table
 
@@ -35,7 +35,7 @@ def points(count=100, start=0):
 @pytest.fixture
 def lake(tmp_path):
     now = int((START + timedelta(hours=1.25)).timestamp()) * 10**6
-    with windrow.connect(tmp_path / "lake", now=lambda: now) as opened:
+    with open_lake(tmp_path / "lake", now=lambda: now) as opened:
         yield opened
 
 
@@ -134,7 +134,7 @@ class TestConflicts:
 
     def test_a_plan_tells_which_files_would_be_set_aside(self, metrics, tmp_path, good):
         pq.write_table(points(6).set_column(1, "host", pa.array(range(6))), tmp_path / "b.parquet")
-        plan = metrics.plan_ingest(str(tmp_path / "*.parquet"), dead_letter=True)
+        plan = metrics.ingest.plan(str(tmp_path / "*.parquet"), dead_letter=True)
         assert [problem.partition(":")[0] for problem in plan.set_aside] == [str(tmp_path / "b.parquet")]
 
     @pytest.mark.spark

@@ -41,7 +41,7 @@ def type_of(table, name="timestamp"):
 
 
 def stored(lake, table="metrics"):
-    return lake.sql(f"select epoch_ns(timestamp) as t from {table} order by t").arrow()["t"].to_pylist()
+    return lake.sql(f"select epoch_ns(timestamp) as t from {table} order by t").to_arrow()["t"].to_pylist()
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ class TestUnits:
         assert type_of(metrics) == "timestamp[us, tz=UTC]"
         found = lake.sql("select year(timestamp) as y from metrics order by y").to_dict()
         assert found == [{"y": 1500}, {"y": 2023}, {"y": 9999}]
-        plan = metrics.plan_ingest(points(nanoseconds(START)))
+        plan = metrics.ingest.plan(points(nanoseconds(START)))
         assert plan.widened_columns == ()
 
     def test_dictionaries_of_times_are_cut_down_too(self, lake, metrics):
@@ -131,19 +131,19 @@ class TestUnits:
         with pytest.raises(InvalidInput, match="timestamp_precision: 'ms' is none of us, ns"):
             lake.create_table("other", sort=SORT, timestamp_precision="ms")
         with pytest.raises(InvalidInput, match="timestamp_precision: cannot change"):
-            metrics.change(timestamp_precision="ns")
+            metrics.change.run(timestamp_precision="ns")
 
     def test_a_file_of_nanoseconds_is_registered_where_the_table_has_them(self, metrics, fine, tmp_path):
         pq.write_table(points(nanoseconds(START + 7)), tmp_path / "one.parquet")
         with pytest.raises(InvalidInput, match=r"one.parquet: column 'timestamp' is timestamp\[ns.*ingest the file"):
-            metrics.register(tmp_path / "one.parquet")
-        fine.register(tmp_path / "one.parquet")
+            metrics.register.run(tmp_path / "one.parquet")
+        fine.register.run(tmp_path / "one.parquet")
         assert type_of(fine) == "timestamp[ns, tz=UTC]"
 
     def test_a_file_of_spark_with_times_of_96_bits_is_registered_as_microseconds(self, lake, metrics, tmp_path):
         rows = points(nanoseconds(START, zone=None))
         pq.write_table(rows, tmp_path / "one.parquet", use_deprecated_int96_timestamps=True)
-        metrics.register(tmp_path / "one.parquet")
+        metrics.register.run(tmp_path / "one.parquet")
         assert type_of(metrics) == "timestamp[us]"
         found = lake.sql("select epoch_ns(timestamp) as t from metrics where timestamp < now()").to_dict()
         assert found == [{"t": START}]
@@ -236,7 +236,7 @@ class TestPoints:
     def test_a_file_with_such_points_is_not_registered(self, metrics, tmp_path):
         pq.write_table(points(years(2024, 2024), value=[1.0, None]), tmp_path / "raw.parquet")
         with pytest.raises(InvalidInput, match=r"raw.parquet: DM-1: column 'value' is null in 1 of 2 rows"):
-            metrics.register(tmp_path / "raw.parquet")
+            metrics.register.run(tmp_path / "raw.parquet")
 
 
 @pytest.mark.parametrize(("read", "invariant"), [(3, "DM-2"), (1, "DM-3")])

@@ -41,7 +41,7 @@ def test_a_batch_with_such_names_is_refused(events, columns, problem):
 def test_a_file_with_such_names_is_not_registered(events, tmp_path, columns, problem):
     pq.write_table(rows(**columns), tmp_path / "bad.parquet")
     with pytest.raises(InvalidInput, match=problem):
-        events.register(tmp_path / "bad.parquet")
+        events.register.run(tmp_path / "bad.parquet")
     assert events.version == 0
 
 
@@ -50,7 +50,7 @@ def test_a_later_batch_is_refused_with_both_spellings(lake, events):
     with pytest.raises(InvalidInput, match="column 'a' differs from 'A' of the table by case alone; rename it to 'A'"):
         events.ingest(rows(a=[3, 4]))
     with pytest.raises(InvalidInput, match="'a' differs from 'A'"):
-        events.plan_ingest(rows(a=[3, 4]))
+        events.ingest.plan(rows(a=[3, 4]))
     assert lake.sql('select sum("a") as s from events').to_dict() == [{"s": 3}]
 
 
@@ -58,9 +58,9 @@ def test_a_later_file_is_not_registered(events, tmp_path):
     events.ingest(rows(A=[1, 2]))
     pq.write_table(rows(a=[3, 4]), tmp_path / "later.parquet")
     with pytest.raises(InvalidInput, match=r"later.parquet: column 'a' differs from 'A'"):
-        events.plan_register(tmp_path / "later.parquet")
+        events.register.plan(tmp_path / "later.parquet")
     with pytest.raises(InvalidInput, match=r"later.parquet: column 'a' differs from 'A'"):
-        events.register(tmp_path / "later.parquet")
+        events.register.run(tmp_path / "later.parquet")
 
 
 def test_files_of_one_ingest_are_compared(events, tmp_path):
@@ -100,7 +100,7 @@ def test_settings_name_a_column_in_one_spelling(lake, events, settings):
     with pytest.raises(InvalidInput, match="differ by case alone"):
         lake.create_table("other", **settings)
     with pytest.raises(InvalidInput, match="differ by case alone"):
-        events.change(**settings)
+        events.change.run(**settings)
 
 
 @pytest.mark.parametrize("name", ["", "a\0b"])

@@ -62,14 +62,14 @@ def splits(table, query=None):
 class TestRegistering:
     def test_files_are_read_with_the_table_and_left_as_they_are(self, lake, metrics, raw):
         before = contents(raw)
-        result = metrics.register(raw)
+        result = metrics.register.run(raw)
         assert (result.files, result.rows, result.version) == (3, 30, 1)
         metrics.ingest(points(5, 30))
         assert lake.sql("select count(*) as n, sum(value) as s from metrics").to_dict() == [{"n": 35, "s": 595.0}]
         assert contents(raw) == before
 
     def test_they_have_no_window_no_order_and_bounds_of_time(self, metrics, raw):
-        metrics.register(raw)
+        metrics.register.run(raw)
         first = next(split for split in splits(metrics) if split.key.endswith("/0.parquet"))
         assert (first.window, first.scope.sort_schema, first.scope.window_duration, tuple(first.zones)) == (
             None,
@@ -84,7 +84,7 @@ class TestRegistering:
         assert metrics.inspect.commits()[0].kind == "register"
 
     def test_the_sidecar_lies_in_the_lake_and_knows_the_file(self, lake, metrics, raw):
-        metrics.register(raw / "0.parquet")
+        metrics.register.run(raw / "0.parquet")
         (split,) = splits(metrics)
         data = lake.context.store.get(split.sidecar.key)
         assert split.sidecar.key.startswith("metrics/_registered/_")
@@ -94,7 +94,7 @@ class TestRegistering:
         assert not sidecar.describes(split.size_bytes, "another")
 
     def test_they_are_never_merged(self, lake, metrics, raw):
-        metrics.register(raw)
+        metrics.register.run(raw)
         (left,) = Planner(lake.context.metastore, metrics.record, now=lake.context.now()).decisions()
         assert (left.count, left.why) == (3, "it has no window: registered files are never merged")
 
@@ -102,14 +102,14 @@ class TestRegistering:
         metrics.ingest(points(1, 100))
         narrow = points(4, 50, region=["eu"] * 4)
         pq.write_table(narrow.set_column(3, "value", narrow["value"].cast(pa.float32())), raw / "narrow.parquet")
-        metrics.register(raw)
+        metrics.register.run(raw)
         rows = lake.sql("select count(*) as n, count(region) as r, sum(value) as s from metrics").to_dict()
         assert rows == [{"n": 35, "r": 4, "s": 435.0 + 100 + 206}]
 
     def test_nested_columns_are_read_as_they_are(self, lake, metrics, raw):
         nested = pa.array([{"a": 1, "b": [1, 2]}, None, {"a": 3, "b": []}])
         pq.write_table(points(3, 0, nested=nested), raw / "nested.parquet")
-        metrics.register(raw)
+        metrics.register.run(raw)
         rows = lake.sql("select nested.a as a, len(nested.b) as n from metrics where nested is not null order by a")
         assert rows.to_dict() == [{"a": 1, "n": 2}, {"a": 3, "n": 0}]
 
@@ -117,18 +117,18 @@ class TestRegistering:
         folder = tmp_path / "100% ünï#?"
         folder.mkdir()
         pq.write_table(points(), folder / "a b%20.parquet")
-        metrics.register(folder)
+        metrics.register.run(folder)
         assert lake.sql("select count(*) as n from metrics").to_dict() == [{"n": 10}]
 
     def test_an_older_version_does_not_have_them(self, metrics, raw):
         metrics.ingest(points(1))
-        metrics.register(raw)
+        metrics.register.run(raw)
         tables = metrics, metrics.at(version=1)
         assert [len(table.inspect.splits()) for table in tables] == [4, 1]
 
     def test_a_plan_tells_what_would_join_and_changes_nothing(self, metrics, raw, tmp_path):
         pq.write_table(points(0), raw / "empty.parquet")
-        plan = metrics.plan_register(str(raw / "*.parquet"))
+        plan = metrics.register.plan(str(raw / "*.parquet"))
         assert (len(plan.files), plan.rows, plan.empty, plan.already_registered) == (3, 30, 1, 0)
         assert plan.new_columns == ("metric_name", "host", "timestamp", "value")
         assert (metrics.version, list(metrics.inspect.commits())) == (0, [])
@@ -136,29 +136,29 @@ class TestRegistering:
 
     def test_progress_is_told_file_by_file(self, metrics, raw):
         heard = []
-        metrics.register(raw, on_file=heard.append)
-        assert sorted(split.key for split in heard) == sorted(metrics.plan_unregister(raw))
+        metrics.register.run(raw, on_file=heard.append)
+        assert sorted(split.key for split in heard) == sorted(metrics.unregister.plan(raw).files)
 
 
 class TestAgain:
     def test_files_that_are_in_are_passed_by(self, lake, metrics, raw):
-        metrics.register(raw)
-        again = metrics.register(raw)
+        metrics.register.run(raw)
+        again = metrics.register.run(raw)
         assert (again.commit_id, again.version, again.files, again.already_registered) == (None, 1, 0, 3)
         pq.write_table(points(1, 90), raw / "new.parquet")
-        assert metrics.register([raw, raw / "new.parquet"]).files == 1
+        assert metrics.register.run([raw, raw / "new.parquet"]).files == 1
         assert lake.sql("select count(*) as n from metrics").to_dict() == [{"n": 31}]
 
     def test_a_link_to_a_file_is_the_file(self, metrics, raw, tmp_path):
         (tmp_path / "link").symlink_to(raw)
-        metrics.register(raw)
-        assert metrics.register(tmp_path / "link").already_registered == 3
+        metrics.register.run(raw)
+        assert metrics.register.run(tmp_path / "link").already_registered == 3
 
     def test_a_file_that_has_changed_since_is_refused(self, metrics, raw):
-        metrics.register(raw)
+        metrics.register.run(raw)
         pq.write_table(points(2), raw / "1.parquet")
         with pytest.raises(AlreadyExists, match=r"1\.parquet is registered .* has changed since"):
-            metrics.register(raw)
+            metrics.register.run(raw)
 
     def test_of_two_runs_at_once_one_adds_a_file(self, lake, metrics, raw):
         outcomes = []
@@ -167,7 +167,7 @@ class TestAgain:
         def register():
             ready.wait()
             try:
-                outcomes.append(metrics.register(raw).files)
+                outcomes.append(metrics.register.run(raw).files)
             except (AlreadyExists, Conflict) as error:
                 outcomes.append(type(error).__name__)
 
@@ -183,35 +183,35 @@ class TestAgain:
 class TestLeaving:
     def test_files_leave_by_path_and_by_folder_and_stay_as_they_are(self, lake, metrics, raw):
         before = contents(raw)
-        metrics.register(raw)
-        assert metrics.unregister(raw / "1.parquet").rows == 10
+        metrics.register.run(raw)
+        assert metrics.unregister.run(raw / "1.parquet").rows == 10
         assert lake.sql("select count(*) as n from metrics").to_dict() == [{"n": 20}]
-        assert metrics.unregister(raw).files == 2
+        assert metrics.unregister.run(raw).files == 2
         assert contents(raw) == before
         assert metrics.inspect.commits()[0].kind == "unregister"
-        assert metrics.register(raw).files == 3, "and may come again"
+        assert metrics.register.run(raw).files == 3, "and may come again"
 
     def test_a_column_whose_files_have_left_is_null(self, lake, metrics, raw):
         metrics.ingest(points(3))
         pq.write_table(points(4, 50, region=["eu"] * 4), raw / "wide.parquet")
-        metrics.register(raw / "wide.parquet")
-        metrics.unregister(raw)
+        metrics.register.run(raw / "wide.parquet")
+        metrics.unregister.run(raw)
         assert lake.sql("select count(*) as n, count(region) as r from metrics").to_dict() == [{"n": 3, "r": 0}]
 
     def test_what_is_not_registered_cannot_leave(self, metrics, raw):
         with pytest.raises(NotFound, match="no such file is registered in table 'metrics'"):
-            metrics.unregister(raw)
+            metrics.unregister.run(raw)
 
     def test_a_file_that_vanished_is_named_and_can_be_taken_out(self, lake, metrics, raw):
-        metrics.register(raw)
+        metrics.register.run(raw)
         (raw / "2.parquet").unlink()
         with pytest.raises(NotFound, match=r"2\.parquet: the file is registered in table 'metrics' and gone"):
             lake.sql("select * from metrics")
-        metrics.unregister(raw / "2.parquet")
+        metrics.unregister.run(raw / "2.parquet")
         assert lake.sql("select count(*) as n from metrics").to_dict() == [{"n": 20}]
 
     def test_a_file_that_changed_is_not_read(self, lake, metrics, raw):
-        metrics.register(raw)
+        metrics.register.run(raw)
         pq.write_table(points(2), raw / "2.parquet")
         with pytest.raises(Damaged, match=r"2\.parquet: the file has changed since it was registered"):
             lake.sql("select * from metrics")
@@ -249,18 +249,18 @@ DAMAGES = {
 class TestRefusals:
     def refused(self, metrics, path, error, match):
         with pytest.raises(error, match=match):
-            metrics.register([path.parent / "0.parquet", path])
+            metrics.register.run([path.parent / "0.parquet", path])
         with pytest.raises(error, match=match):
-            metrics.plan_register(path)
+            metrics.register.plan(path)
         assert (metrics.version, list(metrics.inspect.commits())) == (0, [])
 
     def test_another_type_is_named_with_the_file_and_both_types(self, metrics, raw):
         pq.write_table(points().set_column(1, "host", pa.array(range(10))), raw / "x.parquet")
         with pytest.raises(InvalidInput, match=r"x\.parquet: column 'host' is int64, in the files before it string"):
-            metrics.register(raw)
+            metrics.register.run(raw)
         metrics.ingest(points(1))
         with pytest.raises(InvalidInput, match=r"x\.parquet: column 'host' is int64, in the table string"):
-            metrics.register(raw / "x.parquet")
+            metrics.register.run(raw / "x.parquet")
         assert metrics.version == 1
 
     def test_rows_that_cannot_be_points_are_refused(self, metrics, raw):
@@ -271,7 +271,7 @@ class TestRefusals:
         pq.write_table(points(1, nested=[{"a": 1}]), raw / "0.parquet")
         pq.write_table(points(1, nested=[{"a": "x"}]), raw / "x.parquet")
         with pytest.raises(InvalidInput, match=r"column 'nested' is struct<a: string>.*struct<a: int64>"):
-            metrics.register([raw / "0.parquet", raw / "x.parquet"])
+            metrics.register.run([raw / "0.parquet", raw / "x.parquet"])
 
     @pytest.mark.parametrize("footer", [True, False], ids=["footer", "columns"])
     def test_encrypted_files_are_refused(self, metrics, raw, footer):
@@ -293,7 +293,7 @@ class TestRefusals:
     def test_files_of_the_lake_itself_are_refused(self, metrics, tmp_path):
         metrics.ingest(points())
         with pytest.raises(InvalidInput, match="lies in the lake itself"):
-            metrics.register(tmp_path / "lake" / "metrics")
+            metrics.register.run(tmp_path / "lake" / "metrics")
 
     def test_a_file_that_changes_meanwhile_is_refused(self, metrics, raw):
         looked_at = look_at(url_of(str(raw / "0.parquet")), metrics.settings, {})
@@ -312,7 +312,7 @@ class TestRefusals:
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            metrics.register(raw, on_file=stop)
+            metrics.register.run(raw, on_file=stop)
         assert (metrics.version, metrics.inspect.commits()[0].state) == (0, "aborted")
 
 
@@ -326,11 +326,11 @@ def test_files_of_a_bucket_join_a_lake_in_a_bucket(tmp_path, s3_url, s3_options)
     metastore = f"sqlite:///{tmp_path}/windrow.db"
     with windrow.connect(f"{s3_url}/lake", metastore=metastore, store_options=s3_options) as lake:
         metrics = lake.create_table("metrics", sort=SORT)
-        assert metrics.register(f"{s3_url}/raw").rows == 20
+        assert metrics.register.run(f"{s3_url}/raw").rows == 20
         metrics.ingest(points(1, 20))
         assert lake.sql("select sum(value) as s from metrics").to_dict() == [{"s": 210.0}]
-        assert metrics.register(f"{s3_url}/raw").already_registered == 2
-        assert metrics.unregister(f"{s3_url}/raw/day=1").files == 2
+        assert metrics.register.run(f"{s3_url}/raw").already_registered == 2
+        assert metrics.unregister.run(f"{s3_url}/raw/day=1").files == 2
 
 
 def put_points(store, key, rows):
@@ -347,7 +347,7 @@ def of_a_bucket(tmp_path, s3_url, s3_options):
         put_points(raw, f"{number}.parquet", points(10, 10 * number))
     metastore = f"sqlite:///{tmp_path}/windrow.db"
     with windrow.connect(f"{s3_url}/lake", metastore=metastore, store_options=s3_options) as lake:
-        lake.create_table("metrics", sort=SORT, mirror=False).register(f"{s3_url}/raw")
+        lake.create_table("metrics", sort=SORT, mirror=False).register.run(f"{s3_url}/raw")
         yield lake, raw
 
 
@@ -375,7 +375,7 @@ def test_a_file_of_a_bucket_that_was_replaced_is_found_by_every_question(of_a_bu
     raw.delete("1.parquet")
     with pytest.raises(NotFound, match=r"raw/1\.parquet: the file is registered.*gone"):
         ask(lake)
-    lake.table("metrics").unregister(f"{raw.url}/1.parquet")
+    lake.table("metrics").unregister.run(f"{raw.url}/1.parquet")
     ask(lake)
     assert lake.sql("select count(*) as n from metrics").to_dict() == [{"n": 20}]
 

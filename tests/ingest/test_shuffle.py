@@ -89,7 +89,7 @@ def test_only_spark_shuffles(tmp_path):
     with windrow.connect(str(tmp_path / "lake")) as lake:
         table = lake.create_table("events", sort="host|timestamp/V2", partition_by=["tenant"])
         rows = pa.Table.from_batches([batch([(1, "a", "web")])])
-        assert "this process" in table.plan_ingest(rows).shuffle_reason
+        assert "this process" in table.ingest.plan(rows).shuffle_reason
         with pytest.raises(InvalidInput, match="shuffle: .*give a DataFrame"):
             table.ingest(rows, shuffle=True)
 
@@ -110,10 +110,10 @@ def test_spark_gathers_files_and_frames(spark, tmp_path):
             found.append(
                 (
                     result.splits,
-                    lake.sql(f"select * exclude (timestamp) from {name} order by number").arrow().to_pylist(),
+                    lake.sql(f"select * exclude (timestamp) from {name} order by number").to_arrow().to_pylist(),
                 )
             )
-        plan = table.plan_ingest(names, spark=spark)
+        plan = table.ingest.plan(names, spark=spark)
     assert [splits for splits, _ in found] == [40, 20, 20]
     assert found[0][1] == found[1][1] == found[2][1]
     assert (plan.shuffle, plan.predicted_files) == (False, 40)

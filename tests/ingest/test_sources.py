@@ -9,10 +9,10 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-import windrow
 from windrow.errors import Damaged, InvalidInput, NotFound
 from windrow.ingest.files import deal_out, find_files
 from windrow.ingest.sources import ArrowSource, source_of
+from windrow.lake import open_lake
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 SORT = "metric_name|host|timestamp/V2"
@@ -159,24 +159,24 @@ class TestLateRows:
         return lambda: int((START + timedelta(hours=hours)).timestamp()) * 10**6
 
     def test_a_batch_is_a_backfill_unless_told_otherwise(self, tmp_path):
-        with windrow.connect(tmp_path, now=self.now(1000)) as lake:
+        with open_lake(tmp_path, now=self.now(1000)) as lake:
             result = lake.create_table("metrics", sort=SORT).ingest(points())
             assert (result.rows, result.late) == (100, 0)
 
     def test_late_rows_are_dropped_and_counted(self, tmp_path):
-        with windrow.connect(tmp_path, now=self.now(1.25)) as lake:
+        with open_lake(tmp_path, now=self.now(1.25)) as lake:
             result = lake.create_table("metrics", sort=SORT).ingest(points(), drop_late=True)
             assert (result.rows, result.late, result.future) == (70, 30, 0)
             assert lake.sql("select min(value) as least from metrics").to_dict() == [{"least": 30.0}]
 
     def test_rows_from_the_future_are_dropped_when_a_bound_is_set(self, tmp_path):
-        with windrow.connect(tmp_path, now=self.now(0)) as lake:
+        with open_lake(tmp_path, now=self.now(0)) as lake:
             metrics = lake.create_table("metrics", sort=SORT)
             result = metrics.ingest(points(), future="40m")
             assert (result.rows, result.late, result.future) == (81, 0, 19)
 
     def test_when_too_many_would_be_dropped_nothing_is_published(self, tmp_path):
-        with windrow.connect(tmp_path, now=self.now(1.5)) as lake:
+        with open_lake(tmp_path, now=self.now(1.5)) as lake:
             metrics = lake.create_table("metrics", sort=SORT)
             with pytest.raises(InvalidInput, match="60 of 100 rows are late"):
                 metrics.ingest(points(), drop_late=True)

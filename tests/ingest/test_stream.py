@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
 
-import windrow
 from windrow.errors import CommitUnknown, InvalidInput, LeaseExpired, MetastoreError
 from windrow.ingest.batch import StreamBatch
 from windrow.ingest.checkpoints import QueryCheckpoint
 from windrow.ingest.settings import IngestSettings
 from windrow.ingest.sources import source_of
+from windrow.lake import open_lake
 from windrow.metastore import CommitState, SqlMetastore
 from windrow.storage import open_store
 
@@ -61,7 +61,7 @@ def clock():
 
 @pytest.fixture
 def lake(tmp_path, clock):
-    with windrow.connect(tmp_path / "lake", now=clock) as opened:
+    with open_lake(tmp_path / "lake", now=clock) as opened:
         opened.create_table("metrics", sort=SORT)
         yield opened
 

@@ -24,7 +24,7 @@ def table(lake):
     ids=["list of dicts", "tuple of dicts", "dict of lists", "LazyFrame", "RecordBatch"],
 )
 def test_they_are_the_rows_of_the_table(lake, table, rows):
-    assert table.plan_ingest(rows).columns == ("host", "timestamp", "value", "region")
+    assert table.ingest.plan(rows).columns == ("host", "timestamp", "value", "region")
     assert table.ingest(rows).rows == 2
     found = lake.sql("select host, value, region from readings order by host").to_dict()
     assert found == [{"host": "a", "value": 1.0, "region": None}, {"host": "b", "value": 2.5, "region": "x"}]

@@ -18,8 +18,8 @@ import siphash24
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import windrow
 from windrow.errors import InvalidInput
+from windrow.lake import open_lake
 from windrow.model.invariants import require
 from windrow.model.sort_schema import SortSchema
 from windrow.model.split import SplitMetadata
@@ -208,7 +208,7 @@ class Lakes:
 
     def __init__(self, folder):
         self.folder = folder
-        self.lake = windrow.connect(folder / "lake", now=lambda: NOW)
+        self.lake = open_lake(folder / "lake", now=lambda: NOW)
         self.numbers = itertools.count()
 
     def table(self, partition_by):

@@ -69,7 +69,7 @@ def test_no_snapshot_is_torn_while_questdb_writes(questdb):
     end = time.monotonic() + SECONDS
     with Writer(questdb) as writer:
         while time.monotonic() < end:
-            snapshot = open_table(folder, native="skip", deadline=30).snapshot
+            snapshot = open_table(folder, native="skip", deadline=30).snapshot()
             rows = scan_snapshot(snapshot).to_arrow()
             assert rows.num_rows == snapshot.rows
             versions.add(snapshot.txn.version)

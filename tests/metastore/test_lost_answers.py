@@ -96,6 +96,13 @@ def plan_a_merge(metastore):
     begin(metastore, "c2", CommitKind.COMPACT)
 
 
+CHANGES = {
+    "drop": lambda metastore: metastore.drop_table(TABLE),
+    "rename": lambda metastore: metastore.rename_table(TABLE, "readings"),
+}
+"""Changes of a table as such: one transaction each, and the same again is the same."""
+
+
 def merge(metastore):
     return metastore.publish("c2", add=[a_split("m", "c2", rows=20)], replace=["s1", "s2"])
 
@@ -151,6 +158,30 @@ class TestPostgres:
         assert merge(client) == merge(direct)
         assert proxy.commits == 1
         assert ids(direct, 2) == ["m"]
+
+    @pytest.mark.parametrize("change", CHANGES)
+    def test_a_lost_answer_to_a_drop_or_a_rename_is_read_back(self, client, direct, proxy, change):
+        proxy.lose = "answer"
+        CHANGES[change](client)
+        assert proxy.commits == 1
+        assert [table.name for table in direct.tables()] == ([] if change == "drop" else ["readings"])
+
+    @pytest.mark.parametrize("change", CHANGES)
+    def test_a_lost_request_to_drop_or_rename_is_not_committed(self, client, direct, proxy, change):
+        before = everything(direct)
+        proxy.lose = "request"
+        with pytest.raises(MetastoreError, match="did not answer") as failed:
+            CHANGES[change](client)
+        assert failed.value.outcome is Outcome.NOT_COMMITTED
+        assert everything(direct) == before
+
+    @pytest.mark.parametrize("change", CHANGES)
+    def test_a_drop_or_rename_is_unknown_when_the_metastore_stays_away(self, client, direct, proxy, change):
+        proxy.lose, proxy.gone = "answer", True
+        with pytest.raises(CommitUnknown, match="delete nothing until then") as failed:
+            CHANGES[change](client)
+        assert (failed.value.outcome, failed.value.commit_id) == (Outcome.UNKNOWN, TABLE)
+        assert [table.name for table in direct.tables()] == ([] if change == "drop" else ["readings"])
 
     def test_when_the_metastore_stays_away_the_outcome_is_unknown(self, client, direct, proxy, waits):
         proxy.lose, proxy.gone = "answer", True
@@ -229,6 +260,18 @@ class TestSqlite:
         other.rollback()
         other.close()
         assert merge(metastore).version == 2
+
+    @pytest.mark.parametrize("change", CHANGES)
+    def test_a_locked_database_drops_and_renames_nothing(self, metastore, tmp_path, change):
+        before = everything(metastore)
+        other = sqlite3.connect(tmp_path / "windrow.db", isolation_level=None)
+        other.execute("begin immediate")
+        with pytest.raises(MetastoreError, match="database is locked") as failed:
+            CHANGES[change](metastore)
+        assert failed.value.outcome is Outcome.NOT_COMMITTED
+        other.rollback()
+        other.close()
+        assert everything(metastore) == before
 
     def test_a_full_disk_is_not_committed(self, metastore, sqlite_url, workers, tmp_path):
         before = everything(metastore)

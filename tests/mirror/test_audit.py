@@ -306,9 +306,9 @@ def test_the_rows_of_every_version_come_back_after_columns_came_and_widened(lake
 
     table.ingest(points(30).append_column("n", pa.array([1], pa.int32())))
     table.ingest(points(31).append_column("n", pa.array([2**40], pa.int64())))
-    table.change(retention="30d")
+    table.change.run(retention="30d")
     assert table.upkeep.check(data=True).sound
     lake.context.store.put(key(6), b"")
     assert table.upkeep.check(repair=True).sound
     found = DeltaTable(lake.context.store.root / "events").to_pyarrow_table(columns=["host", "timestamp", "value", "n"])
-    assert rows_of([found]) == rows_of([lake.sql("select * from events").arrow()])
+    assert rows_of([found]) == rows_of([lake.sql("select * from events").to_arrow()])

@@ -54,10 +54,10 @@ def test_a_warning_says_that_the_mirror_is_behind(world, caplog):
 def test_two_who_follow_at_once_write_each_version_once(world):
     with world.open() as lake:
         table = create(lake)
-        table.change(mirror=False)
+        table.change.run(mirror=False)
         for minute in range(5):
             table.ingest(points(minute))
-        table.change(mirror=True)
+        table.change.run(mirror=True)
         mirrors = [Mirror(lake.context.metastore, world.store) for _ in range(3)]
         for mirror in mirrors:
             assert mirror.version(table.record) is None
@@ -78,11 +78,11 @@ def test_a_mirror_that_is_too_far_behind_begins_anew_from_what_is_visible(world)
     with world.open() as lake:
         table = create(lake)
         table.ingest(points(0))
-        table.change(mirror=False)
+        table.change.run(mirror=False)
         table.ingest(points(1))
         compact(table, visible(table))
         table.upkeep.gc.run(grace=0)
-        table.change(mirror=True)
+        table.change.run(mirror=True)
         table.ingest(points(2))
         log = Log(world.store, "events")
         assert live_paths(log.entries()) == {split.key.removeprefix("events/") for split in visible(table)}

@@ -125,7 +125,7 @@ def test_types_that_delta_has_not_are_left_out(lake, table):
 
 def test_a_registered_file_is_read_where_it_lies(lake, table, tmp_path):
     pq.write_table(points(0, 1), tmp_path / "raw.parquet")
-    table.register(tmp_path / "raw.parquet")
+    table.register.run(tmp_path / "raw.parquet")
     (added,) = Log(lake.context.store, "events").entry(1).of("add")
     assert (added["path"], added["partitionValues"]["window_start"]) == ((tmp_path / "raw.parquet").as_uri(), None)
 
@@ -134,7 +134,7 @@ def test_without_the_setting_there_is_no_mirror(lake):
     table = lake.create_table("plain", sort="host|timestamp/V2", mirror=False)
     table.ingest(points(0))
     assert not (lake.context.store.root / "plain/_delta_log").exists()
-    table.change(mirror=True)
+    table.change.run(mirror=True)
     table.ingest(points(1))
     assert delta_rows(lake, table, 2) == windrow_rows(lake, table, 2)
 

@@ -85,7 +85,7 @@ def test_duckdb_alone_takes_a_column_of_uint_32_for_signed(file):
 def test_a_column_is_what_pyarrow_reads(lake, file, name):
     expected = pq.read_table(file, columns=[name])
     assert expected.column(0).to_pylist() == COLUMNS[name].to_pylist()
-    found = lake.sql(f"select {name} from '{file}'").arrow()
+    found = lake.sql(f"select {name} from '{file}'").to_arrow()
     assert found.column(0).to_pylist() == expected.column(0).to_pylist()
     assert found.schema.field(0).type in (expected.schema.field(0).type, pa.large_string()) or name in ("list", "tags")
 
@@ -125,7 +125,7 @@ def test_a_registered_file_is_read_so_too(tmp_path):
     without_converted_types(tmp_path / "x.parquet", pa.table({"ip": COLUMNS["u32"], "timestamp": times}))
     with windrow.connect(tmp_path / "lake", cache=None) as lake:
         table = lake.create_table("hits", sort="timestamp/V2", mirror=False)
-        table.register(str(tmp_path / "x.parquet"))
+        table.register.run(str(tmp_path / "x.parquet"))
         assert lake.sql("select max(ip) as ip, typeof(max(ip)) as t from hits").to_dict() == [
             {"ip": 3_232_235_777, "t": "UINTEGER"}
         ]

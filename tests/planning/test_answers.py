@@ -85,7 +85,7 @@ class World:
         if self.draw.random() < 0.5:
             batches.append(self.batch(30, young, whole=True).drop_columns(["flag"]))
             pq.write_table(batches[-1], folder / "given.parquet", row_group_size=10)
-            table.register(folder / "given.parquet")
+            table.register.run(folder / "given.parquet")
         rows = pa.concat_tables([self.schema.empty_table(), *batches], promote_options="permissive").cast(self.schema)
         self.native = duckdb.connect()
         self.native.execute("set TimeZone = 'UTC'")
@@ -133,7 +133,7 @@ def test_what_is_answered_is_what_the_rows_say(seed, tmp_path):
         query = world.query()
         expected = world.native.sql(query).to_arrow_table()
         try:
-            found = world.lake.sql(query).arrow()
+            found = world.lake.sql(query).to_arrow()
         except NotFound:
             continue
         answered += 1
@@ -178,11 +178,11 @@ ANSWERED = {
 @pytest.mark.parametrize("query", ANSWERED)
 def test_these_need_no_data(gone, query):
     assert tuple(gone.sql(query).to_dict()[0].values()) == ANSWERED[query]
-    assert gone.stream(query, lambda batches: batches.read_all()).equals(gone.sql(query).arrow())
+    assert gone.stream(query, lambda batches: batches.read_all()).equals(gone.sql(query).to_arrow())
 
 
 def test_names_are_those_that_duckdb_gives(gone):
-    assert gone.sql("select count(*), min(n), max(t.n) as top from t").arrow().column_names == [
+    assert gone.sql("select count(*), min(n), max(t.n) as top from t").to_arrow().column_names == [
         "count_star()",
         "min(n)",
         "top",

@@ -11,6 +11,7 @@ import pytest
 import windrow
 from windrow.cache import CacheSettings
 from windrow.errors import InvalidInput
+from windrow.lake import open_lake
 from windrow.model.predicate import Comparison, Op
 from windrow.planning.table_plans import time_range
 from windrow.questions.where import parse_where
@@ -83,7 +84,7 @@ def test_values_that_count_nothing_are_no_times(value):
 def table(tmp_path):
     numbers = itertools.count()
     clock = lambda: 1_800_000_000_000_000  # noqa: E731
-    lake = windrow.connect(
+    lake = open_lake(
         tmp_path / "lake", now=clock, new_id=lambda: f"id-{next(numbers):06d}", cache=CacheSettings(folder=tmp_path)
     )
     made = lake.create_table("metrics", sort="metric_name|timestamp/V2", window="15m")
@@ -150,8 +151,8 @@ def test_integer_times_leave_windows_out(counted):
         ("time range", 20, 1),
         ("split times", 20, 1),
     }
-    assert lake.sql(f"select sum(value) as found from events where {where}").arrow()["found"].to_pylist() == [2]
-    assert lake.sql(f"select count(*) as found from events where {where}").arrow()["found"].to_pylist() == [1]
+    assert lake.sql(f"select sum(value) as found from events where {where}").to_arrow()["found"].to_pylist() == [2]
+    assert lake.sql(f"select count(*) as found from events where {where}").to_arrow()["found"].to_pylist() == [1]
 
 
 def test_integer_times_are_compared_with_moments(counted):
@@ -160,7 +161,7 @@ def test_integer_times_are_compared_with_moments(counted):
     where = f"ts >= {word}(timestamp '2026-01-01 18:00:00')"
     (explained,) = lake.explain(f"select value from events where {where}").tables
     assert {(step.step, step.asked, step.kept) for step in explained.steps} >= {("time range", 20, 2)}
-    assert lake.sql(f"select sum(value) as found from events where {where}").arrow()["found"].to_pylist() == [37]
+    assert lake.sql(f"select sum(value) as found from events where {where}").to_arrow()["found"].to_pylist() == [37]
 
 
 @pytest.mark.parametrize("spelled", ["{} >= {}", "{1} <= {0}"])
@@ -174,10 +175,12 @@ def test_times_that_are_made_of_integers_leave_windows_out(counted, spelled):
     where = spelled.format(made, "timestamp '2026-01-01 18:00:00'")
     (explained,) = lake.explain(f"select value from events where {where}").tables
     assert {(step.step, step.asked, step.kept) for step in explained.steps} >= {("time range", 20, left)}
-    assert lake.sql(f"select sum(value) as found from events where {where}").arrow()["found"].to_pylist() == [37]
+    assert lake.sql(f"select sum(value) as found from events where {where}").to_arrow()["found"].to_pylist() == [37]
     between = f"{made} between '2026-01-01 03:00' and '2026-01-01 04:00'"
-    assert lake.sql(f"select sum(value) as found from events where {between}").arrow()["found"].to_pylist() == [7]
-    assert lake.sql(f"select sum(value) as found from events where not {between}").arrow()["found"].to_pylist() == [183]
+    assert lake.sql(f"select sum(value) as found from events where {between}").to_arrow()["found"].to_pylist() == [7]
+    assert lake.sql(f"select sum(value) as found from events where not {between}").to_arrow()["found"].to_pylist() == [
+        183
+    ]
 
 
 def test_the_first_and_the_last_time_that_64_bits_count_are_within_open_ranges(tmp_path):
@@ -186,7 +189,7 @@ def test_the_first_and_the_last_time_that_64_bits_count_are_within_open_ranges(t
         last = 2**63 - 1
         times = pa.array([-last, 0, last], pa.int64())
         made.ingest(pa.table({"name": ["a"] * 3, "ts": times, "value": [1.0, 2.0, 4.0]}))
-        found = lambda where: lake.sql(f"select sum(value) as v from events where {where}").arrow()["v"][0].as_py()  # noqa: E731
+        found = lambda where: lake.sql(f"select sum(value) as v from events where {where}").to_arrow()["v"][0].as_py()  # noqa: E731
         assert [found("ts >= 0"), found("ts <= 0"), found(f"ts = {last}"), found("ts > 1e15")] == [6.0, 3.0, 4.0, 4.0]
         assert found(f"ts >= {10**30}") is None
         assert found(f"ts < {-(10**30)}") is None

@@ -128,7 +128,7 @@ def test_a_file_keeps_its_type_and_its_values_are_converted(tmp_path, lake, befo
     assert table.scan().schema.names == ["ts", "v", "w"]
     assert table.scan().to_arrow().column("v").to_pylist() == wanted
     kept = [value for value in wanted if value is not None]
-    found = lake.sql(f"select v from questdb('{table.folder}') where v is not null").arrow()
+    found = lake.sql(f"select v from questdb('{table.folder}') where v is not null").to_arrow()
     assert found.column("v").to_pylist() == kept
     for value in kept[:1]:
         assert table.scan(f"v = {_literal(value)}").count() == kept.count(value)

@@ -44,7 +44,7 @@ def test_sql_gives_the_rows_that_questdb_gives(case, tmp_path, lake):
     # DuckDB has no decimals of 76 digits.
     places = [place for place, name in enumerate(columns) if name != "d256"]
     names = [columns[place] for place in places]
-    found = lake.sql(f"select {', '.join(map(sql_name, names))} from {call(table)}").arrow()
+    found = lake.sql(f"select {', '.join(map(sql_name, names))} from {call(table)}").to_arrow()
     schema = open_table(table, native="skip").scan(columns=names).schema
     assert as_json(found.cast(schema), names) == [[row[place] for place in places] for row in rows]
 
@@ -115,7 +115,7 @@ class TestPruning:
         table = copy_case("blooms-0", tmp_path)
         everything = open_table(table, native="skip").scan().to_arrow()
         found = open_table(table, native="skip").scan(condition).to_arrow()
-        assert found.equals(lake.sql(f"select * from plain where {condition}", tables={"plain": everything}).arrow())
+        assert found.equals(lake.sql(f"select * from plain where {condition}", tables={"plain": everything}).to_arrow())
 
     def test_a_bloom_filter_of_questdb_leaves_row_groups_out(self, tmp_path):
         table = open_table(copy_case("blooms-0", tmp_path), native="skip")
@@ -134,16 +134,16 @@ class TestSql:
         table = copy_case("by-week", tmp_path)
         shutil.copy(GOLDEN / "tables.d.0", tmp_path)
         for source in (call(tmp_path, "weeks"), call(tmp_path, "WEEKS"), call(table)):
-            assert lake.sql(f"select count(*) from {source}").arrow().to_pydict() == {"count_star()": [4]}
+            assert lake.sql(f"select count(*) from {source}").to_arrow().to_pydict() == {"count_star()": [4]}
 
     def test_it_joins_and_nests_like_any_table(self, tmp_path, lake):
         table = call(copy_case("format-parquet", tmp_path))
         query = f"with a as (select * from {table}) select count(*) n from a join {table} b using (ts) where b.sy = 'a'"
-        assert lake.sql(query).arrow().to_pydict() == {"n": [55]}
+        assert lake.sql(query).to_arrow().to_pydict() == {"n": [55]}
 
     def test_without_an_alias_it_has_the_name_of_the_table(self, tmp_path, lake):
         copy_case("format-parquet", tmp_path)
-        found = lake.sql(f"select max(fmt.v) m from questdb('{tmp_path}', 'fmt') where fmt.sy = 'a'").arrow()
+        found = lake.sql(f"select max(fmt.v) m from questdb('{tmp_path}', 'fmt') where fmt.sy = 'a'").to_arrow()
         assert found.to_pydict() == {"m": [27.5]}
 
     def test_explain_shows_the_plan(self, tmp_path, lake):
@@ -160,7 +160,7 @@ class TestSql:
         table = call(copy_case("types", tmp_path))
         with pytest.raises(InvalidInput, match="d256.*DuckDB cannot hold"):
             lake.sql(f"select * from {table}")
-        assert len(lake.sql(f"select * exclude (d256) from {table}").arrow()) == 12
+        assert len(lake.sql(f"select * exclude (d256) from {table}").to_arrow()) == 12
 
     def test_queries_hold_no_files_when_they_are_done(self, tmp_path, lake):
         table = call(copy_case("format-parquet", tmp_path))
@@ -230,10 +230,10 @@ class TestDatabases:
         with pytest.raises(Incompatible, match=r"2024-01-02.*native.*CONVERT PARTITION TO PARQUET LIST '2024-01-02'"):
             open_table(copy_case("types", tmp_path)).scan()
         with pytest.raises(InvalidInput, match="native='keep'"):
-            open_table(copy_case("types", tmp_path), native="keep").snapshot  # noqa: B018
+            open_table(copy_case("types", tmp_path), native="keep").snapshot()
 
     def test_a_snapshot_says_what_it_is_made_of(self, tmp_path):
-        snapshot = open_table(copy_case("o3-1-merge", tmp_path), native="skip").snapshot
+        snapshot = open_table(copy_case("o3-1-merge", tmp_path), native="skip").snapshot()
         assert [(each.folder, each.rows, each.identity.size) for each in snapshot.partitions] == [
             (each["folder"], each["rows"], each["value"])
             for each in CASES["o3-1-merge"]["partitions"]
@@ -254,7 +254,7 @@ def test_a_table_that_a_killed_questdb_left_says_what_to_do(tmp_path):
         (folder / "data.parquet").write_bytes(bytes(partition["data_parquet_length"] - len(tail)) + tail)
     with pytest.raises(Damaged, match=r"795641 bytes.*795555 bytes and has all 8836 rows.*killed.*recover=True"):
         open_table(table, native="skip").scan()
-    recovered = open_table(table, native="skip", recover=True).snapshot
+    recovered = open_table(table, native="skip", recover=True).snapshot()
     assert [(each.rows, each.identity.size) for each in recovered.partitions] == [
         (each["rows"], each["pm_newest_parquet_size"]) for each in CASES["crash-stale-tail"]["partitions"]
     ]

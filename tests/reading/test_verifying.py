@@ -135,5 +135,5 @@ def test_a_query_over_a_bucket_with_a_damaged_split_is_an_error(tmp_path, s3_url
         data[(chunk.dictionary_page_offset or chunk.data_page_offset) + chunk.total_compressed_size - 1] ^= 1
         lake.context.store.put(split.key, bytes(data))
         with pytest.raises(Damaged, match=f"{split.split_id}.parquet"):
-            lake.sql("select sum(value) from events").arrow()
-        assert lake.sql("select count(host) as n from events").arrow().to_pylist() == [{"n": 100}]
+            lake.sql("select sum(value) from events").to_arrow()
+        assert lake.sql("select count(host) as n from events").to_arrow().to_pylist() == [{"n": 100}]

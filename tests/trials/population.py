@@ -107,7 +107,7 @@ def read(lake, table, way):
     if way % 2:
         found = lake.table(table).scan(columns=columns).to_arrow()
     else:
-        found = lake.sql(f"select {', '.join(columns)} from {table}").arrow()
+        found = lake.sql(f"select {', '.join(columns)} from {table}").to_arrow()
     return found.to_pylist()
 
 
@@ -149,7 +149,7 @@ class Process:
 
     def register(self, lake, turn):
         batch = self.round * 1000 + turn
-        lake.table("events").register(str(self.landed(batch, rows_of("events", batch))))
+        lake.table("events").register.run(str(self.landed(batch, rows_of("events", batch))))
         self.notes.write("acknowledged", table="events", batch=batch)
         time.sleep(0.3)
 

@@ -101,7 +101,7 @@ def as_text(rows):
 def own_answers(folder):
     def all_answers():
         with windrow.connect(folder, cache=None, create=False) as lake:
-            return [answer(lambda query=query: repr(lake.sql(query).arrow().to_pylist())) for query in QUERIES]
+            return [answer(lambda query=query: repr(lake.sql(query).to_arrow().to_pylist())) for query in QUERIES]
 
     found = answer(all_answers)
     return found if isinstance(found, list) else [found] * len(QUERIES)
@@ -119,7 +119,7 @@ def delta_rows(folder, columns=None):
 
 def table_rows(folder):
     with windrow.connect(folder, cache=None, create=False) as lake:
-        return as_text(lake.sql("select * from metrics").arrow())
+        return as_text(lake.sql("select * from metrics").to_arrow())
 
 
 def check(folder, *, repair=False):

@@ -67,7 +67,7 @@ def test_no_reported_outcome_is_false(tmp_path, postgres_url, commits):
                 proxy.heal()
                 read_back = commit_id and lake.context.metastore.commit(commit_id).version is not None
             there = (
-                plain.sql(f"select count(*) as n from events where id = {number}").arrow()["n"][0].as_py()
+                plain.sql(f"select count(*) as n from events where id = {number}").to_arrow()["n"][0].as_py()
                 if plain.version
                 else 0
             )

@@ -165,10 +165,10 @@ class Trial:
         before = self.before()
         kind = random.integers(4)
         if kind == 0:
-            found = check_rows(self.lake.sql("select * from points").arrow())
+            found = check_rows(self.lake.sql("select * from points").to_arrow())
         elif kind == 1:
             host = int(random.integers(HOSTS))
-            rows = self.lake.sql("select id, value, host from points where host = ?", [f"host-{host}"]).arrow()
+            rows = self.lake.sql("select id, value, host from points where host = ?", [f"host-{host}"]).to_arrow()
             found = check_rows(rows, lambda ids: hosts_of(ids) == host)
         elif kind == 2:
             rows = self.lake.stream("select id, label from points", lambda batches: batches.read_all())
@@ -205,6 +205,6 @@ def test_threads_of_one_lake_object_see_whole_batches_and_meet_no_error(tmp_path
         assert not trial.problems, f"{len(trial.problems)} problems, the first:\n{trial.problems[0]}"
         print(f"{time.monotonic() - began:.0f} s: {trial.done}, {len(trial.published)} batches")
         assert check_rows(lake.table("points").scan().to_arrow()) == trial.published
-        assert check_rows(lake.sql("select * from points").arrow()) == trial.published
+        assert check_rows(lake.sql("select * from points").to_arrow()) == trial.published
         assert all(trial.done[role] for role in ("ingest", "compact", "scan", "ask"))
         assert any(commit.kind == "compact" for commit in lake.table("points").inspect.commits())

@@ -53,9 +53,9 @@ class FlippedLake:
     def _windrow(self):
         with windrow.connect(self.folder, create=False, cache=None) as lake:
             table = lake.table("events")
-            whole = rows_of([lake.sql("select * from events").arrow()])
-            some = rows_of([lake.sql("select * from events where host >= 'b' and value < 1").arrow()])
-            late = rows_of([lake.sql("select * from events where timestamp >= '2023-11-14 12:03:00'").arrow()])
+            whole = rows_of([lake.sql("select * from events").to_arrow()])
+            some = rows_of([lake.sql("select * from events where host >= 'b' and value < 1").to_arrow()])
+            late = rows_of([lake.sql("select * from events where timestamp >= '2023-11-14 12:03:00'").to_arrow()])
             older = [rows_of([table.at(version=each).scan().to_arrow()]) for each in range(1, self.version)]
             names = sorted(column.name for column in lake.context.metastore.columns(table.record.table_id))
             return whole, some, late, older, names, table.settings
@@ -76,7 +76,7 @@ class FlippedLake:
     def rows_agree(self) -> bool:
         """Whether deltalake shows the rows of the table."""
         with windrow.connect(self.folder, create=False, cache=None) as lake:
-            ours = rows_of([lake.sql("select * from events").arrow()])
+            ours = rows_of([lake.sql("select * from events").to_arrow()])
         return ours == _rows(DeltaTable(self.folder / "events"))
 
     def check(self, *, repair: bool = False):

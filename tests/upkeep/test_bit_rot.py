@@ -131,7 +131,7 @@ def test_splits_without_a_digest_stay_readable_and_are_reported_as_unprotected(t
     database.close()
     with windrow.connect(tmp_path / "lake") as lake:
         table = lake.table("events")
-        assert lake.sql("select count(*) as n from events").arrow().to_pylist() == [{"n": 600}]
+        assert lake.sql("select count(*) as n from events").to_arrow().to_pylist() == [{"n": 600}]
         assert [table.upkeep.check(data=data).unprotected for data in (False, True)] == [1, 1]
     assert run(["--lake", str(tmp_path / "lake"), "check", "events", "--data", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["unprotected"] == 1
@@ -141,6 +141,6 @@ def test_a_registered_file_is_unprotected(tmp_path):
     pq.write_table(readings(100, 3).drop_columns(["tags"]), tmp_path / "foreign.parquet")
     with windrow.connect(tmp_path / "lake") as lake:
         table = lake.create_table("events", sort="host|timestamp/V2", window="15m")
-        table.register([str(tmp_path / "foreign.parquet")])
+        table.register.run([str(tmp_path / "foreign.parquet")])
         result = table.upkeep.check(data=True)
         assert (result.sound, result.splits, result.unprotected) == (True, 1, 1)

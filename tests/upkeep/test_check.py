@@ -108,7 +108,7 @@ def test_registered_files_are_checked_where_they_lie(tmp_path):
     pq.write_table(points(0, 1), tmp_path / "raw.parquet")
     with windrow.connect(tmp_path / "lake") as lake:
         table = lake.create_table("events", sort="host|timestamp/V2")
-        table.register(tmp_path / "raw.parquet")
+        table.register.run(tmp_path / "raw.parquet")
         assert table.upkeep.check(data=True).sound
         pq.write_table(points(0, 1, 2), tmp_path / "raw.parquet")
         assert {"file", "footer"} <= set(kinds(table.upkeep.check()))

@@ -183,7 +183,7 @@ def test_nothing_is_collected_by_a_row_that_was_changed(path):
 
 def test_settings_that_are_changed_on_purpose_are_sound(path):
     with windrow.connect(path.parent, create=False) as lake:
-        lake.table("events").change(window="5m")
+        lake.table("events").change.run(window="5m")
         assert lake.table("events").upkeep.check().sound
         lake.table("events").upkeep.gc.run(grace=0)
         assert lake.table("events").upkeep.check().sound

@@ -207,9 +207,9 @@ def test_a_registered_file_is_its_owners_and_only_its_sidecar_goes(tmp_path):
     pq.write_table(points(0), raw)
     with windrow.connect(tmp_path / "lake") as lake:
         table = lake.create_table("events", sort="host|timestamp/V2", mirror=False)
-        table.register([str(raw)])
+        table.register.run([str(raw)])
         assert len(list((tmp_path / "lake").rglob("*.pm"))) == 1
-        table.unregister([str(raw)])
+        table.unregister.run([str(raw)])
         assert table.upkeep.gc.run(grace=0).retired_splits == 1
         assert raw.exists()
         assert list((tmp_path / "lake").rglob("*.pm")) == []

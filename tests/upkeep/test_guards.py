@@ -91,7 +91,7 @@ def old_windows_are_left_alone(world):
         table = lake.create_table("events", sort="host|timestamp/V2", window="15m", policy={"merge_factor": 2})
         for _ in range(2):
             table.ingest(points(0))
-        table.change(compaction_start_time=2_000_000_000)
+        table.change.run(compaction_start_time=2_000_000_000)
         assert table.compact.run(threads=1).done == 0
 
 

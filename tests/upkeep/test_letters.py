@@ -35,7 +35,7 @@ def test_letters_of_a_published_run_stay(world, table):
 
 
 def test_letters_go_with_the_rows_that_are_beyond_retention(world, table):
-    table.change(retention=30 * DAY)
+    table.change.run(retention=30 * DAY)
     drop_some(table)
     world.clock.advance(30 * DAY)
     assert table.upkeep.gc.plan().orphan_files == 0

@@ -36,7 +36,7 @@ def random_operations(world, lake, draw, count):
         elif act < 0.25:
             table.upkeep.gc.run(grace=draw.choice((0, 600)))
         elif act < 0.3:
-            table.change(window=draw.choice(("5m", "15m")))
+            table.change.run(window=draw.choice(("5m", "15m")))
         else:
             now = (world.clock.now - int(NOON.timestamp() * 1e6)) / 60e6
             table.ingest(points(*draw.choices((None, now, now - 50, now + 10), k=2), host=draw.choice("ab")))
@@ -212,10 +212,10 @@ def test_what_follows_a_lost_entry_counts_from_the_next_one_that_says_all(world)
         table = lake.create_table("events", sort="host|timestamp/V2")
         for number in range(3):
             table.ingest(points(number))
-        table.change(mirror=False)
+        table.change.run(mirror=False)
         table.ingest(points(3))
         table.upkeep.gc.run(grace=0)
-        table.change(mirror=True)
+        table.change.run(mirror=True)
         table.ingest(points(4))
         rows = world.rows(table)
     world.store.delete(key(1))
@@ -235,14 +235,14 @@ def test_what_follows_a_lost_entry_counts_from_the_next_checkpoint(tmp_path, mon
         table = lake.create_table("events", sort="host|timestamp/V2")
         for number in range(6):
             table.ingest(points(number))
-        rows = sorted(lake.sql("select * from events").arrow().to_pylist(), key=str)
+        rows = sorted(lake.sql("select * from events").to_arrow().to_pylist(), key=str)
     for number in lost:
         (tmp_path / key(number)).unlink()
     (tmp_path / "windrow.db").unlink()
     with windrow.connect(tmp_path, accept="repair") as lake:
         result = lake.rebuild_table("events")
         assert (result.version, result.rows, result.log_ends, len(result.lost_entries)) == (6, 6, None, len(lost))
-        assert sorted(lake.sql("select * from events").arrow().to_pylist(), key=str) == rows
+        assert sorted(lake.sql("select * from events").to_arrow().to_pylist(), key=str) == rows
         assert lake.table("events").upkeep.check(data=True).sound
     assert DeltaTable(tmp_path / "events").to_pyarrow_table().num_rows == 6
 

@@ -51,7 +51,7 @@ def test_registered_files_go_by_their_registration(tmp_path, world):
     set_clock(world, 100)
     with world.open() as lake:
         table = lake.create_table("events", sort="host|timestamp/V2")
-        table.register([str(raw)])
+        table.register.run([str(raw)])
         set_clock(world, 160)
         assert table.upkeep.expire.run(retention="1h").splits == 0
         set_clock(world, 161)
@@ -61,7 +61,7 @@ def test_registered_files_go_by_their_registration(tmp_path, world):
 def test_a_window_of_another_duration_goes_by_its_own_end(world, table):
     set_clock(world, 0)
     table.ingest(points(0))
-    table.change(window="1h")
+    table.change.run(window="1h")
     table.ingest(points(1))
     set_clock(world, 60 + 15)
     assert table.upkeep.expire.run(retention="1h").splits == 1
@@ -75,7 +75,7 @@ def test_the_table_says_how_long_it_keeps_points(world, table):
     set_clock(world, 24 * 60 + 15)
     with pytest.raises(InvalidInput, match="'events' keeps its points for ever"):
         table.upkeep.expire.run()
-    table.change(retention="1d")
+    table.change.run(retention="1d")
     assert table.upkeep.expire.plan().splits == 1
     result = table.upkeep.expire.run()
     assert (result.rows, result.windows, result.version) == (1, 1, 2)

@@ -71,7 +71,7 @@ def _work_once() -> None:
             lake.sql(
                 f"select host, avg(value) from {name} where host = 'h1' and timestamp >= '2023-11-14 22:13:30Z'"
                 " group by host"
-            ).arrow()
+            ).to_arrow()
 
 
 def _points(first: int, rows: int) -> pa.Table:

@@ -139,7 +139,7 @@ class _Demo:
         answer = lake.sql(query)
         seconds, rows = round(time.perf_counter() - began, 4), answer.to_dict()
         self.invocation.output.tell(f"\n{title}:\n\n{query}\n")
-        self.invocation.output.tell(table(rows, answer.arrow().column_names, literal))
+        self.invocation.output.tell(table(rows, answer.to_arrow().column_names, literal))
         self.invocation.output.tell(f"\nanswered in {1000 * seconds:.0f} ms")
         return {"title": title, "query": query, "seconds": seconds, "rows": rows}
 

@@ -87,7 +87,7 @@ def ingest(  # noqa: PLR0913 - each is an option
     reading["cast"] = dict(map(_cast, cast))
     with invocation.lake() as lake:
         opened = lake.table(table)
-        plan = opened.plan_ingest(list(sources), **reading)
+        plan = opened.ingest.plan(list(sources), **reading)
         if dry_run:
             invocation.output.answer(
                 {"dry_run": True, **plan.to_dict()}, lambda: f"would ingest\n\n{fields(plan.to_dict())}"
@@ -97,7 +97,7 @@ def ingest(  # noqa: PLR0913 - each is an option
             sparks(invocation, wanted=_wants_spark(runner, plan.size_bytes or 0)) as spark,
             ticking(f"ingesting into {table}", plan.predicted_files) as advance,
         ):
-            result = opened.ingest(
+            result = opened.ingest.run(
                 list(sources),
                 spark=spark,
                 on_split=lambda split: advance(split.row_count, split.size_bytes),

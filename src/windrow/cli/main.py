@@ -32,7 +32,7 @@ from windrow.cli.register import register, unregister
 from windrow.cli.retype import retype
 from windrow.cli.shell_completion import complete, completion
 from windrow.cli.sql import sql
-from windrow.cli.tables import change, create, describe, list_tables
+from windrow.cli.tables import change, create, describe, drop, list_tables, rename
 from windrow.cli.tune import tune
 from windrow.cli.upkeep import check, expire, gc
 
@@ -54,7 +54,7 @@ def cli() -> None:
     """
 
 
-_TABLES = (create, list_tables, describe, change, retype)
+_TABLES = (create, list_tables, describe, change, retype, rename, drop)
 _DATA = (ingest, register, unregister, compact, tune, inspect, sql, check, expire, gc)
 
 for _command in (*_TABLES, *_DATA, migrate, questdb, lake, pm, cache, config, compile_kernels, completion, demo):

@@ -12,7 +12,7 @@ from click.shell_completion import CompletionItem
 from windrow.cli.invocation import Invocation
 from windrow.config import LOG_LEVELS
 
-__all__ = ["Command", "Group", "invocation_of", "pass_invocation"]
+__all__ = ["Command", "Group", "confirmed", "invocation_of", "is_confirmed", "pass_invocation"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -47,6 +47,17 @@ def _global_options(*, hidden: bool) -> list[click.Parameter]:
         for name, metavar, text in _LISTED
     ]
     return [*options, click.Option(["--json"], is_flag=True, help="Answer with JSON on stdout.", **shared)]
+
+
+confirmed = click.option("--yes", is_flag=True, help="Do it; without this, only say what would be done.")
+"""For commands that delete, or take away what people see."""
+
+
+def is_confirmed(*, dry_run: bool, yes: bool) -> bool:
+    """Whether a command that takes `--yes` may do its work."""
+    if dry_run and yes:
+        raise click.UsageError("--dry-run changes nothing, --yes does; give one of them")
+    return yes
 
 
 class _TableName(click.types.StringParamType):

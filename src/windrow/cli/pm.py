@@ -33,9 +33,16 @@ def pm() -> None:
 @click.option("-o", "--output", metavar="FILE", help="Where to write it.  [default: _FILE.pm beside the file]")
 @click.option("--no-extensions", is_flag=True, help="Leave out what Windrow adds: the bytes that QuestDB writes.")
 @click.option("--external-blooms", is_flag=True, help="Leave bloom filters in the Parquet file and say where they are.")
+@click.option("--dry-run", is_flag=True, help="Make the sidecar, write no file.")
 @pass_invocation
 def build(
-    invocation: Invocation, parquet: str, output: str | None, *, no_extensions: bool, external_blooms: bool
+    invocation: Invocation,
+    parquet: str,
+    output: str | None,
+    *,
+    no_extensions: bool,
+    external_blooms: bool,
+    dry_run: bool,
 ) -> None:
     """Write the sidecar of a Parquet file, whoever wrote that."""
     from windrow.sidecar.build import build_sidecar
@@ -45,9 +52,11 @@ def build(
     with _opened(path) as (read, size):
         data = build_sidecar(read, size, name=parquet, extensions=not no_extensions, external_blooms=external_blooms)
     target = Path(output) if output else path.with_name(f"_{path.stem}.pm")
-    publish_new(target, data)
+    if not dry_run:
+        publish_new(target, data)
     result = {"sidecar": str(target), "size_bytes": len(data), "parquet": parquet, "parquet_size": size}
-    invocation.output.answer(result, lambda: f"wrote {target}, {format_bytes(len(data))}")
+    done = "would write" if dry_run else "wrote"
+    invocation.output.answer(result | {"dry_run": dry_run}, lambda: f"{done} {target}, {format_bytes(len(data))}")
 
 
 @pm.command()

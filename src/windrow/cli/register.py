@@ -32,11 +32,11 @@ def register(invocation: Invocation, /, table: str, paths: tuple[str, ...], *, s
     with invocation.lake() as lake:
         opened = lake.table(table)
         if dry_run:
-            plan = opened.plan_register(paths).to_dict()
+            plan = opened.register.plan(paths).to_dict()
             invocation.output.answer({"dry_run": True, **plan}, lambda: f"would register\n\n{fields(plan)}")
             return
         with ticking(f"registering with {table}") as advance:
-            result = opened.register(
+            result = opened.register.run(
                 paths, source=source, on_file=lambda split: advance(split.row_count, split.size_bytes)
             ).to_dict()
     invocation.output.answer(result, lambda: f"registered\n\n{fields(result)}")
@@ -52,10 +52,10 @@ def unregister(invocation: Invocation, /, table: str, paths: tuple[str, ...], *,
     with invocation.lake() as lake:
         opened = lake.table(table)
         if dry_run:
-            leaving = opened.plan_unregister(paths)
+            plan = opened.unregister.plan(paths)
             invocation.output.answer(
-                {"dry_run": True, "table": table, "files": leaving}, lambda: "\n".join(["would take out", *leaving])
+                {"dry_run": True, **plan.to_dict()}, lambda: "\n".join(["would take out", *plan.files])
             )
             return
-        result = opened.unregister(paths).to_dict()
+        result = opened.unregister.run(paths).to_dict()
     invocation.output.answer(result, lambda: f"taken out\n\n{fields(result)}")

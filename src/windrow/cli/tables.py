@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from windrow.cli.invocation import Invocation
-from windrow.cli.options import Command, pass_invocation
+from windrow.cli.options import Command, confirmed, is_confirmed, pass_invocation
 from windrow.cli.settings import dotted, read_pairs, read_setting
 from windrow.cli.text import fields, in_units
 from windrow.cli.text import table as text_table
@@ -16,7 +16,7 @@ from windrow.errors import AlreadyExists, InvalidInput, NotFound
 if TYPE_CHECKING:
     from windrow.model.settings import TableSettings
 
-__all__ = ["change", "create", "describe", "list_tables"]
+__all__ = ["change", "create", "describe", "drop", "list_tables", "rename"]
 
 _CHANGE = ["setting", "before", "after"]
 _dry_run = click.option("--dry-run", is_flag=True, help="Check everything, change nothing.")
@@ -84,6 +84,39 @@ def _answer_created(invocation: Invocation, table: str, settings: TableSettings,
     )
 
 
+@click.command(cls=Command, short_help="Drop a table; its files are deleted later.")
+@click.argument("table")
+@click.option("--dry-run", is_flag=True, help="Say what would leave, change nothing; so it is without --yes.")
+@confirmed
+@pass_invocation
+def drop(invocation: Invocation, table: str, *, dry_run: bool, yes: bool) -> None:
+    """Take TABLE out of the lake: its name is free, and what is being written into it is refused.
+
+    Its files stay until `windrow gc --dropped` deletes them.
+    """
+    run = is_confirmed(dry_run=dry_run, yes=yes)
+    with invocation.lake() as lake:
+        found = (lake.drop_table.run if run else lake.drop_table.plan)(table).to_dict()
+    hint = "its files are there until `windrow gc --dropped`" if run else "nothing was changed; add --yes to do it"
+    invocation.output.answer(
+        {"dry_run": not run, **found},
+        lambda: f"{'dropped' if run else 'would drop'}\n\n{fields(found)}\n\n{hint}",
+    )
+
+
+@click.command(cls=Command, short_help="Give a table another name.")
+@click.argument("table")
+@click.argument("name")
+@_dry_run
+@pass_invocation
+def rename(invocation: Invocation, table: str, name: str, *, dry_run: bool) -> None:
+    """Give TABLE another NAME; its files and its Delta log stay where they are."""
+    with invocation.lake() as lake:
+        found = (lake.rename_table.plan if dry_run else lake.rename_table.run)(table, name).to_dict()
+    done = "would rename" if dry_run else "renamed"
+    invocation.output.answer({"dry_run": dry_run, **found}, lambda: f"{done}\n\n{fields(found)}")
+
+
 @click.command("list", cls=Command)
 @pass_invocation
 def list_tables(invocation: Invocation) -> None:
@@ -124,12 +157,9 @@ def change(invocation: Invocation, table: str, settings: tuple[str, ...], *, dry
         before = opened.settings
         if "policy" in values:
             values["policy"] = before.to_dict()["policy"] | values["policy"]
-        after = before.changed(**values)
-        if not dry_run:
-            opened.change(**values)
-    old, new = dotted(before.to_dict()), dotted(after.to_dict())
-    changes = [{"setting": name, "before": old[name], "after": new[name]} for name in old if old[name] != new[name]]
-    _answer_changed(invocation, table, changes, dry_run=dry_run)
+        before.changed(**values)  # names that are no settings are refused here
+        changed = (opened.change.plan if dry_run else opened.change.run)(**values)
+    _answer_changed(invocation, table, changed.to_dict()["changes"], dry_run=dry_run)
 
 
 def _answer_changed(invocation: Invocation, table: str, changes: list[dict[str, Any]], *, dry_run: bool) -> None:

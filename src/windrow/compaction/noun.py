@@ -193,7 +193,7 @@ class Compact:
         columns = self.context.metastore.columns(record.table_id)
         task = MergeTask(
             lake_url=self.context.url,
-            table=record.name,
+            table=record.folder,
             settings=record.settings,
             created_at=self.context.now(),
             field_ids={column.name: column.field_id for column in columns},

@@ -11,7 +11,7 @@ import pyarrow as pa
 from windrow.engines.extras import require_polars
 
 if TYPE_CHECKING:
-    import polars  # noqa: ICN001 (pl is a method)
+    import polars as pl
 
 __all__ = ["Answer"]
 
@@ -25,15 +25,15 @@ class Answer:
 
     table: pa.Table
 
-    def arrow(self) -> pa.Table:
+    def to_arrow(self) -> pa.Table:
         """Return the answer as an Arrow table."""
         return self.table
 
-    def df(self) -> Any:
+    def to_pandas(self) -> Any:
         """Return the answer as a pandas DataFrame."""
         return self.table.to_pandas()
 
-    def pl(self) -> polars.DataFrame:
+    def to_polars(self) -> pl.DataFrame:
         """Return the answer as a Polars DataFrame."""
         require_polars()
         import polars as pl

@@ -9,7 +9,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
@@ -99,6 +99,10 @@ class Scan:
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def to_pandas(self) -> Any:
+        """Return the rows as a pandas DataFrame."""
+        return self.to_arrow().to_pandas()
 
     def to_polars(self) -> pl.LazyFrame:
         """Return the rows as a LazyFrame; columns and conditions that Polars asks for are left to the plan."""

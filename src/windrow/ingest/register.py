@@ -255,7 +255,7 @@ class Register:
 
     def _split(self, file: ForeignFile, split_id: str) -> SplitMetadata:
         sidecar = file.sidecar(self.store_options)
-        key = sidecar_key(f"{self.table.name}/_registered/{split_id}.parquet")
+        key = sidecar_key(f"{self.table.folder}/_registered/{split_id}.parquet")
         self.store.put(key, sidecar)
         low, high = file.times or (None, None)
         return SplitMetadata(

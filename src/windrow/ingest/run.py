@@ -180,7 +180,7 @@ class Ingest:
     def _task(self, attempt: int, columns: Mapping[str, TableColumn], rule: ArrivalRule) -> WriteTask:
         return WriteTask(
             lake_url=self.lake_url,
-            table=self.table.name,
+            table=self.table.folder,
             table_id=self.table.table_id,
             settings=self.table.settings,
             commit_id=self.commit_id,

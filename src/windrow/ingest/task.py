@@ -37,6 +37,7 @@ class WriteTask:
 
     lake_url: str
     table: str
+    """Its folder."""
     table_id: str
     settings: TableSettings
     commit_id: str

@@ -16,7 +16,7 @@ from sqlalchemy import Column, Connection, Float, Integer, Row, func, or_, selec
 from windrow.errors import Damaged
 from windrow.metastore.catalog import column_of
 from windrow.metastore.listing import Listing
-from windrow.metastore.records import CommitState, check_table_row, commit_of
+from windrow.metastore.records import CommitState, check_table_row, commit_of, folder_of
 from windrow.metastore.schema import checkpoints, columns, commits, metadata, scopes, splits, tables, type_changes
 from windrow.model.split import sidecar_key
 
@@ -140,7 +140,7 @@ def _misplaced(connection: Connection, table: Row[Any]) -> Iterator[str]:
     placed = select(splits.c.split_id, splits.c.data_key, splits.c.sidecar_key)
     placed = placed.where(splits.c.table_key == table.table_key, splits.c.sidecar_key.is_not(None))
     for split_id, data, sidecar in connection.execute(placed):
-        if sidecar not in (sidecar_key(data), sidecar_key(f"{table.name}/_registered/{split_id}.parquet")):
+        if sidecar not in (sidecar_key(data), sidecar_key(f"{folder_of(table)}/_registered/{split_id}.parquet")):
             yield f"split {split_id} has a sidecar at {sidecar!r}, which is another place than its own"
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from sqlalchemy import ColumnElement, Connection, Row, bindparam, delete, func, insert, select, update
 
 from windrow.bounded import BoundedCache, memo
-from windrow.errors import AlreadyExists, InvalidInput, NotFound
+from windrow.errors import AlreadyExists, InvalidInput, NotFound, Outcome
 from windrow.metastore.database import Database
 from windrow.metastore.guards import check_id
 from windrow.metastore.records import MOST_ATTRIBUTES, CommitState, TableColumn, TableRecord, table_checksum, table_of
@@ -25,12 +25,14 @@ from windrow.model.names import check_against_table, twins_in
 from windrow.model.settings import TableSettings
 from windrow.model.widening import WAYS_OUT, plain, widened
 
-__all__ = ["Catalog", "column_of", "columns_at", "epoch_at", "stored_type"]
+__all__ = ["Catalog", "column_of", "columns_at", "epoch_at", "refuse_dropped", "refuse_same_name", "stored_type"]
 
 _MOST_KEYS = 10_000
 
 # Statements that everything begins with are put together once: to do that takes longer than to run them.
-_ALL = select(tables).where(tables.c.lake_key == bindparam("lake")).order_by(tables.c.name)
+_ALL = (
+    select(tables).where(tables.c.lake_key == bindparam("lake"), tables.c.dropped_at.is_(None)).order_by(tables.c.name)
+)
 _BY_NAME = select(tables).where(tables.c.lake_key == bindparam("lake"), tables.c.name == bindparam("wanted"))
 _HELD = select(tables).where(tables.c.table_key == bindparam("wanted")).with_for_update()
 _COLUMNS = (
@@ -49,8 +51,13 @@ class Catalog:
         """The lake whose tables are seen; the first, unless another is named."""
         self._keys: BoundedCache[str, int] = BoundedCache("keys of tables", _MOST_KEYS)
 
-    def create_table(self, name: str, settings: TableSettings, *, table_id: str) -> TableRecord:
-        """Create an empty table at version 0, or raise AlreadyExists."""
+    def create_table(
+        self, name: str, settings: TableSettings, *, table_id: str, folder: str | None = None
+    ) -> TableRecord:
+        """Create an empty table at version 0, or raise AlreadyExists.
+
+        Its folder is called like the table, unless another table has or had that folder.
+        """
         problem = check_name(name)
         if problem:
             raise InvalidInput(problem)
@@ -67,9 +74,12 @@ class Catalog:
         }
         with self.database.writing() as connection:
             self.database.one_at_a_time(connection)
-            _refuse_same_folder(connection, self.lake_key, name)
+            refuse_same_name(connection, self.lake_key, name)
+            place = folder or _free_folder(connection, self.lake_key, name, table_id)
             with self.database.refusing_twins(f"the table id {table_id} is taken; give every table an id of its own"):
-                connection.execute(insert(tables).values(created_at=self.database.now(connection), **values))
+                connection.execute(
+                    insert(tables).values(created_at=self.database.now(connection), folder=place, **values)
+                )
             return table_of(_row(connection, tables.c.table_id == table_id))
 
     def table(self, name: str) -> TableRecord:
@@ -183,6 +193,12 @@ class Catalog:
 
     def held(self, connection: Connection, key: int) -> Row[Any]:
         """Return a table's row and keep it: what goes through here happens one after the other for a table."""
+        row = self.held_even_dropped(connection, key)
+        refuse_dropped(row)
+        return row
+
+    def held_even_dropped(self, connection: Connection, key: int) -> Row[Any]:
+        """Return a table's row and keep it, though the table was dropped."""
         return connection.execute(_HELD, {"wanted": key}).one()
 
     def table_key(self, connection: Connection, table_id: str) -> int:
@@ -195,15 +211,31 @@ def _table_key(connection: Connection, table_id: str) -> int:
     return key
 
 
-def _refuse_same_folder(connection: Connection, lake_key: int, name: str) -> None:
-    """Names that differ by case alone would share a folder on some file systems."""
+def refuse_same_name(connection: Connection, lake_key: int, name: str, *, but: int | None = None) -> None:
+    """Names that differ by case alone would share a folder on some file systems; `but` may keep its own."""
     same = select(tables.c.name).where(tables.c.lake_key == lake_key, func.lower(tables.c.name) == name.lower())
-    taken = connection.execute(same).scalars().first()
+    taken = connection.execute(same if but is None else same.where(tables.c.table_key != but)).scalars().first()
     if taken == name:
         raise AlreadyExists(f"the table {name!r} exists already; open it or choose another name")
     if taken is not None:
         raise AlreadyExists(
             f"the table {taken!r} exists already and differs from {name!r} by case alone; choose another name"
+        )
+
+
+def _free_folder(connection: Connection, lake_key: int, name: str, table_id: str) -> str:
+    """Return the folder of a new table: that of its name, or one of its id where a table has or had that folder."""
+    place = func.lower(func.coalesce(tables.c.folder, tables.c.name))
+    taken = select(tables.c.table_key).where(tables.c.lake_key == lake_key, place == name.lower()).limit(1)
+    return name if connection.execute(taken).first() is None else f"{name}-{table_id}"
+
+
+def refuse_dropped(table: Row[Any]) -> None:
+    """Refuse to work with a table that was dropped."""
+    if table.dropped_at is not None:
+        raise NotFound(
+            f"the table {table.dropped_name!r} was dropped; nothing can be written into it any more",
+            outcome=Outcome.NOT_COMMITTED,
         )
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Row, bindparam, insert, select, text, update
 
 from windrow.errors import CommitUnknown, Conflict, InvalidInput, LeaseExpired, MetastoreError, NotFound, Outcome
 from windrow.metastore import guards
-from windrow.metastore.catalog import Catalog
+from windrow.metastore.catalog import Catalog, refuse_dropped
 from windrow.metastore.database import Database
 from windrow.metastore.records import (
     Checkpoint,
@@ -26,7 +26,15 @@ from windrow.metastore.scopes import ScopeKeys
 from windrow.model.scope import CompactionScope
 from windrow.model.split import SplitMetadata
 
-__all__ = ["PUBLISH_STEPS", "Commits", "check_lease", "not_committed", "published_of", "record_published"]
+__all__ = [
+    "PUBLISH_STEPS",
+    "READ_BACK_WAITS",
+    "Commits",
+    "check_lease",
+    "not_committed",
+    "published_of",
+    "record_published",
+]
 
 PUBLISH_STEPS = ("begun", "checked", "replaced", "added", "versioned", "committing", "committed")
 """The named points of a publish, in order; `at_step` is called at each with its name."""
@@ -34,7 +42,7 @@ PUBLISH_STEPS = ("begun", "checked", "replaced", "added", "versioned", "committi
 _BY_ID = select(commits).where(commits.c.commit_id == bindparam("wanted"))
 _LOCKED = _BY_ID.with_for_update()
 
-_READ_BACK_WAITS = (0.0, 0.2, 1.0, 3.0)
+READ_BACK_WAITS = (0.0, 0.2, 1.0, 3.0)
 
 Step = Callable[[str], None]
 
@@ -226,8 +234,11 @@ class Commits(Catalog):
     def _locked(self, connection: Connection, commit_id: str) -> Row[Any]:
         """Return the commit's row, holding the table: publishes of one table happen one after the other."""
         row = _required(_commit_row(connection, commit_id, lock=False), commit_id)
-        self.held(connection, row.table_key)
-        return _required(_commit_row(connection, commit_id), commit_id)
+        table = self.held_even_dropped(connection, row.table_key)
+        row = _required(_commit_row(connection, commit_id), commit_id)
+        if row.state != CommitState.PUBLISHED:
+            refuse_dropped(table)
+        return row
 
     def _remove(self, connection: Connection, key: int, version: int, replace: Collection[str]) -> Sequence[Row[Any]]:
         if not replace:
@@ -264,7 +275,7 @@ class Commits(Catalog):
 
     def _read_back(self, commit_id: str, error: MetastoreError) -> Published:
         """Find out what became of a publish whose connection failed. The commit's row is locked while it is open."""
-        for wait in _READ_BACK_WAITS:
+        for wait in READ_BACK_WAITS:
             self._sleep(wait)
             try:
                 record = self.commit(commit_id)

@@ -13,6 +13,7 @@ from windrow.metastore.records import (
     Checkpoint,
     CommitKind,
     CommitRecord,
+    DroppedTable,
     GroupSummary,
     LostTable,
     Orphans,
@@ -38,8 +39,28 @@ __all__ = ["Metastore"]
 class Metastore(Protocol):
     """The only authority on which splits are visible at which version of a table."""
 
-    def create_table(self, name: str, settings: TableSettings, *, table_id: str) -> TableRecord:
-        """Create an empty table at version 0, or raise AlreadyExists."""
+    def create_table(
+        self, name: str, settings: TableSettings, *, table_id: str, folder: str | None = None
+    ) -> TableRecord:
+        """Create an empty table at version 0, or raise AlreadyExists.
+
+        Its folder is called like the table, unless another table has or had that folder; `folder` says otherwise.
+        """
+
+    def rename_table(self, table_id: str, name: str) -> TableRecord:
+        """Give a table another name in one transaction; its folder stays. The same again changes nothing."""
+
+    def drop_table(self, table_id: str) -> DroppedTable:
+        """Take a table out of the lake in one transaction, and abort its open commits; its rows and files stay."""
+
+    def dropped_tables(self, *, grace: float = 0) -> list[DroppedTable]:
+        """Return the dropped tables that are not forgotten, oldest first, with what keeps their files for now."""
+
+    def forget_table(self, table_id: str) -> bool:
+        """Remove all rows of a dropped table whose files are gone, and return whether there were any."""
+
+    def folders(self) -> frozenset[str]:
+        """Return the folders of all tables, those of dropped ones too until they are forgotten."""
 
     def table(self, name: str) -> TableRecord:
         """Return a table by name, or raise NotFound with the nearest name."""

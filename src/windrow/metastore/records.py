@@ -97,6 +97,25 @@ class TableRecord:
     oldest_version: int
     """The oldest version that can still be read."""
     schema_epoch: int
+    folder: str = ""
+    """Where its files are in the lake; that of its first name, unless another table has had it."""
+
+    def __post_init__(self) -> None:
+        if not self.folder:
+            object.__setattr__(self, "folder", self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedTable:
+    """A table that was dropped, and whose files are not collected yet."""
+
+    table_id: str
+    name: str
+    """The name that it had."""
+    folder: str
+    dropped_at: int
+    held_by: tuple[str, ...] = ()
+    """What keeps its files for now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -425,7 +444,18 @@ def table_of(row: Any) -> TableRecord:
         version=row.version,
         oldest_version=row.oldest_version,
         schema_epoch=row.schema_epoch,
+        folder=folder_of(row),
     )
+
+
+def folder_of(row: Any) -> str:
+    """Return the folder of a row of `schema.tables`: rows of older versions have that of their name."""
+    return str(row.folder or row.name)
+
+
+def dropped_of(row: Any, held_by: tuple[str, ...] = ()) -> DroppedTable:
+    """Return the record of a row of `schema.tables` whose table was dropped."""
+    return DroppedTable(row.table_id, row.dropped_name, folder_of(row), row.dropped_at, held_by)
 
 
 def commit_of(row: Any, table_id: str) -> CommitRecord:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
-from sqlalchemy import insert, select, update
+from sqlalchemy import func, insert, select, update
 
 from windrow.errors import AlreadyExists
 from windrow.metastore.catalog import stored_type
@@ -26,7 +26,8 @@ class Restoring(Epochs):
         record = lost.record
         with self.database.writing() as connection:
             self.database.one_at_a_time(connection)
-            named = (tables.c.lake_key == self.lake_key) & (tables.c.name == record.name)
+            place = func.coalesce(tables.c.folder, tables.c.name)
+            named = (tables.c.lake_key == self.lake_key) & ((tables.c.name == record.name) | (place == record.folder))
             taken = select(tables.c.lake_key).where(named | (tables.c.table_id == record.table_id))
             owners = set(connection.execute(taken).scalars())
             if self.lake_key in owners:
@@ -67,6 +68,7 @@ def _table_row(record: TableRecord) -> dict[str, Any]:
     return {
         "table_id": record.table_id,
         "name": record.name,
+        "folder": record.folder,
         "settings": record.settings.to_json(),
         "created_at": record.created_at,
         "version": record.version,

@@ -81,9 +81,15 @@ tables = Table(
     Column("schema_epoch", BigInteger, nullable=False),
     Column("lake_key", Integer, nullable=False, server_default="0"),
     Column("checksum", Text, nullable=True),
+    Column("folder", Text, nullable=True),
+    Column("dropped_at", BigInteger, nullable=True),
+    Column("dropped_name", Text, nullable=True),
     Unique("lake_key", "name"),
 )
-"""Tables of all lakes; those of a database that no lake has claimed yet have the key of the first."""
+"""Tables of all lakes; those of a database that no lake has claimed yet have the key of the first.
+
+The folder is that of the name where none is given. A dropped table has a name that no other can have, beside its own.
+"""
 
 columns = Table(
     "windrow_columns",

@@ -12,6 +12,7 @@ from windrow.metastore.compaction import CompactionRecords
 from windrow.metastore.database import Clock, Database
 from windrow.metastore.heat import Heat
 from windrow.metastore.lakes import Lakes
+from windrow.metastore.naming import Naming
 from windrow.metastore.pins import Pins
 from windrow.metastore.restoring import Restoring
 from windrow.metastore.scopes import Scopes
@@ -19,7 +20,7 @@ from windrow.metastore.scopes import Scopes
 __all__ = ["SqlMetastore"]
 
 
-class SqlMetastore(Restoring, Auditing, Collecting, Pins, Heat, CompactionRecords, Lakes, Closing):
+class SqlMetastore(Naming, Restoring, Auditing, Collecting, Pins, Heat, CompactionRecords, Lakes, Closing):
     """Versions, splits, commits, pins, checkpoints and runs of compaction in a SQL database.
 
     `url` is `sqlite:///path` or `postgresql://...`. An empty database is set up unless `create` is False. `clock`

@@ -158,7 +158,7 @@ def add(split: SplitMetadata, described: Described, origin: Origin) -> Action:
     """Return the action by which a split appears."""
     return {
         "add": {
-            "path": path_of(described.table.name, split.key),
+            "path": path_of(described.table.folder, split.key),
             "partitionValues": _partition_values(split, described),
             "size": split.size_bytes,
             "modificationTime": split.created_at // 1000,

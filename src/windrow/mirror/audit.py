@@ -38,7 +38,7 @@ class Fault:
 
 def audit(mirror: Mirror, table: TableRecord, *, data: bool = True) -> list[Fault]:
     """Return all that is wrong with the mirror of a table; without `data`, older checkpoints are left out."""
-    return list(_Audit(mirror, table, Log(mirror.store, table.name), data).run())
+    return list(_Audit(mirror, table, Log(mirror.store, table.folder), data).run())
 
 
 def repair_mirror(mirror: Mirror, table: TableRecord) -> None:
@@ -53,7 +53,7 @@ def repair_mirror(mirror: Mirror, table: TableRecord) -> None:
             mirror.mend(table, wrong)
             mirror.follow(table)
         else:
-            _remake(Checkpoints(Log(mirror.store, table.name)), faults)
+            _remake(Checkpoints(Log(mirror.store, table.folder)), faults)
 
 
 def _remake(checkpoints: Checkpoints, faults: Sequence[Fault]) -> None:
@@ -142,7 +142,7 @@ class _Audit:
         """An entry after that of the version before adds and removes what its version did."""
         if not self.table.oldest_version < version <= self.table.version:
             return
-        metastore, name = self.mirror.metastore, self.table.name
+        metastore, folder = self.mirror.metastore, self.table.folder
         place = self.log.key(entry.number)
         try:
             changes = list(metastore.changes(self.table.table_id, version - 1, version))
@@ -155,8 +155,8 @@ class _Audit:
         (change,) = changes
         added = {each["path"]: each for each in entry.of("add")}
         removed = {each["path"] for each in entry.of("remove")}
-        by_path = {actions.path_of(name, split.key): split for split in change.added}
-        gone = {actions.path_of(name, split.key) for split in change.removed}
+        by_path = {actions.path_of(folder, split.key): split for split in change.added}
+        gone = {actions.path_of(folder, split.key) for split in change.removed}
         problems = [problem for problem, _ in compare_adds(added, by_path, self.described)]
         problems += [f"differs in the removed file {path}" for path in sorted(removed ^ gone)]
         origin = entry.origin or {}

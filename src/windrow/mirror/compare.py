@@ -20,7 +20,7 @@ from windrow.model.widening import widened
 
 __all__ = ["Difference", "add_difference", "compare_adds", "described_differences", "differences"]
 
-_SETTLED = ("table_id", "name", "created_at", "schema_epoch", "attributes", "epochs")
+_SETTLED = ("table_id", "created_at", "schema_epoch", "attributes", "epochs")
 _ANY = Origin(0, "", CommitKind.INGEST, 0)
 
 
@@ -35,7 +35,7 @@ class Difference:
 
 def differences(state: State, visible: Iterable[SplitMetadata], described: Described) -> Iterator[Difference]:
     """Yield what differs between what readers of the log see and a version of the table."""
-    by_path = {actions.path_of(described.table.name, split.key): split for split in visible}
+    by_path = {actions.path_of(described.table.folder, split.key): split for split in visible}
     for problem, path in compare_adds(state.live, by_path, described):
         yield Difference(problem, path in state.sealed if path in state.live else state.is_sealed)
     yield from described_differences(state, described)
@@ -100,6 +100,8 @@ def described_differences(state: State, described: Described) -> Iterator[Differ
         yield Difference("does not describe the table", is_sealed=False)
         return
     expected = actions.metadata(described)["metaData"]
+    # The table may have been renamed since; its name stands there twice.
+    expected["name"] = (state.metadata.get("configuration") or {}).get(f"{actions.PREFIX}name")
     for name in ("id", "name", "format", "createdTime"):
         if state.metadata.get(name) != expected[name]:
             yield Difference(f"describes the table with another {name}", state.is_described)

@@ -55,7 +55,7 @@ class Mirror:
 
     def follow(self, table: TableRecord) -> int:
         """Write what the mirror lacks up to the newest version, and return the version that it shows then."""
-        log = Log(self.store, table.name)
+        log = Log(self.store, table.folder)
         head = self._head(log)
         while head.version is None or head.version < table.version:
             next_head, entry = self._next(table, log, head)
@@ -77,7 +77,7 @@ class Mirror:
         No other entry is touched. What ends the log is written first: until the last damaged entry is replaced, readers
         fail as they did before, and then they see the newest version.
         """
-        log = Log(self.store, table.name)
+        log = Log(self.store, table.folder)
         numbers = set(log.joined_numbers())
         entries = {number: log.entry(number) for number in numbers.difference(wrong)}
         last = max(numbers.union(wrong), default=-1)
@@ -117,7 +117,7 @@ class Mirror:
 
     def version(self, table: TableRecord) -> int | None:
         """Return the version that the mirror shows; None when there is no mirror, or its end is not ours."""
-        return self._head(Log(self.store, table.name)).version
+        return self._head(Log(self.store, table.folder)).version
 
     def _head(self, log: Log) -> _Head:
         known = self._heads.get(log.table, _Head())
@@ -158,7 +158,9 @@ class Mirror:
         (change,) = self.metastore.changes(described.table.table_id, version - 1, version)
         origin = Origin(change.version, change.commit_id, change.kind, change.published_at)
         new = [] if described.digest == described_before else [actions.metadata(described)]
-        removed = [actions.remove(actions.path_of(described.table.name, split.key), origin) for split in change.removed]
+        removed = [
+            actions.remove(actions.path_of(described.table.folder, split.key), origin) for split in change.removed
+        ]
         added = [actions.add(split, described, origin) for split in change.added]
         return [*self._said(described, origin), *new, *removed, *added]
 
@@ -167,7 +169,7 @@ class Mirror:
         table = described.table
         origin = self._origin(table, version)
         visible = list(chain.from_iterable(self.metastore.splits(table.table_id, version)))
-        stale = live - {actions.path_of(table.name, split.key) for split in visible}
+        stale = live - {actions.path_of(table.folder, split.key) for split in visible}
         removed = [actions.remove(path, origin) for path in sorted(stale)]
         added = [actions.add(split, described, origin) for split in visible]
         new = [actions.protocol(described), actions.metadata(described)]
@@ -197,7 +199,7 @@ class Mirror:
 
     def _checkpoint(self, table: TableRecord, number: int) -> None:
         """Let readers begin from one file. A log without it is as true, only slower to read."""
-        place = _place(self.store, table.name)
+        place = _place(self.store, table.folder)
         if place is None:
             return
         from deltalake import DeltaTable
@@ -205,7 +207,7 @@ class Mirror:
 
         try:
             DeltaTable(place, storage_options=dict(self.store_options) or None).create_checkpoint()
-            Checkpoints(Log(self.store, table.name)).seal(number)
+            Checkpoints(Log(self.store, table.folder)).seal(number)
         except (DeltaError, OSError) as error:
             _log.warning("the Delta log of table %s got no checkpoint, readers take longer: %s", table.name, error)
 

@@ -10,7 +10,8 @@ import json
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from difflib import get_close_matches
-from typing import Any, Literal, get_args
+from enum import Enum
+from typing import Any, Final, Literal, get_args
 
 from windrow.errors import InvalidInput
 from windrow.model.names import name_problems
@@ -19,10 +20,27 @@ from windrow.model.sort_schema import SortSchema
 from windrow.model.units import parse_bytes, parse_seconds
 from windrow.model.window import TIMESTAMP_UNITS, window_duration
 
-__all__ = ["PolicySettings", "TableSettings", "Verify", "verification"]
+__all__ = ["UNCHANGED", "Duration", "Names", "PolicySettings", "TableSettings", "Unchanged", "Verify", "verification"]
 
 Verify = Literal["full", "sample"]
 """How much of a merge is compared."""
+
+Duration = str | int | timedelta
+"""A length of time as people write it: "15m", seconds, or a timedelta."""
+Names = list[str] | tuple[str, ...]
+"""Names of columns."""
+
+
+class Unchanged(Enum):
+    """The default of a setting that a change leaves as it is, where None is a value."""
+
+    UNCHANGED = "unchanged"
+
+    def __repr__(self) -> str:
+        return self.value
+
+
+UNCHANGED: Final = Unchanged.UNCHANGED
 
 _VERIFY: tuple[Verify, ...] = get_args(Verify)
 _POLICIES = ("stable-log", "constant-write-amplification")

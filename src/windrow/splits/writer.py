@@ -45,6 +45,7 @@ class SplitName:
     """Who writes a split, for which table, and when."""
 
     table: str
+    """Its folder."""
     split_id: str
     commit_id: str
     created_at: int

@@ -27,6 +27,7 @@ from windrow.testing.metastore_cases.compaction import CompactionCases
 from windrow.testing.metastore_cases.epochs import EpochCases
 from windrow.testing.metastore_cases.listing import ListingCases
 from windrow.testing.metastore_cases.machine import MachineCases
+from windrow.testing.metastore_cases.naming import NamingCases
 from windrow.testing.metastore_cases.publishing import CheckpointCases, PublishCases, RefusalCases
 from windrow.testing.metastore_cases.samples import FakeClock
 from windrow.testing.metastore_cases.snapshots import HistoryCases, PinCases
@@ -38,6 +39,7 @@ __all__ = ["FakeClock", "MetastoreTests"]
 
 class MetastoreTests(
     TableCases,
+    NamingCases,
     AttributeCases,
     ColumnCases,
     EpochCases,

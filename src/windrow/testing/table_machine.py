@@ -112,13 +112,13 @@ class TableMachine(RuleBasedStateMachine):
         """A file joins as it is: unsorted, in no window."""
         batch, path = self.batch(drawn, None), self.world.folder / f"{self.value}.parquet"
         pq.write_table(batch, path)
-        self.table.register(path)
+        self.table.register.run(path)
         self.came(self.rows + rows_of([batch]))
 
     @rule(policy=st.sampled_from(["stable-log", "constant-write-amplification"]))
     def compact(self, policy: str) -> None:
         """Splits are merged; no row changes."""
-        self.table.change(policy={"name": policy, "merge_factor": 2, "max_merge_factor": 3})
+        self.table.change.run(policy={"name": policy, "merge_factor": 2, "max_merge_factor": 3})
         self.table.compact.run(threads=1)
         self.came(self.rows)
 
@@ -160,7 +160,7 @@ class TableMachine(RuleBasedStateMachine):
     @rule(sort=st.sampled_from(SORTS), window=st.sampled_from(WINDOWS))
     def change(self, sort: str, window: str) -> None:
         """New splits are sorted otherwise, in other windows; old ones stay as they are."""
-        self.table.change(sort=sort, window=window)
+        self.table.change.run(sort=sort, window=window)
 
     @rule(seconds=st.sampled_from([1, 100, 1000]))
     def wait(self, seconds: int) -> None:

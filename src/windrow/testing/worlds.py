@@ -175,7 +175,7 @@ def compact(table: Table, chosen: list[SplitMetadata]) -> None:
     opened = context.metastore.open_commit(record.table_id, CommitKind.COMPACT, commit_id=commit_id, lease=120)
 
     def name(number: int) -> SplitName:
-        return SplitName(table.name, f"{commit_id}-{opened.attempt}-0-{number}", commit_id, context.now())
+        return SplitName(table.record.folder, f"{commit_id}-{opened.attempt}-0-{number}", commit_id, context.now())
 
     merged = merge_splits(context.store, chosen, record.settings, name)
     context.metastore.publish(

@@ -8,21 +8,21 @@ that a reader or a writer can still need is touched.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import TypeVar
 
 from windrow.context import Context
-from windrow.errors import InvalidInput, StorageError, WindrowError
+from windrow.errors import InvalidInput, WindrowError
 from windrow.metastore import TableRecord
 from windrow.mirror.follow import Mirror
 from windrow.model.split import SplitMetadata
 from windrow.model.units import parse_seconds
 from windrow.storage import LocalStore, ObjectInfo
 from windrow.upkeep.clock import store_time
+from windrow.upkeep.deleting import Deleting, OnDelete
 from windrow.upkeep.files import own_files, split_id_of
 from windrow.upkeep.gc_report import GcPlan, GcResult
 from windrow.upkeep.letters import useless_letters
@@ -37,9 +37,6 @@ DEFAULT_GRACE = "1d"
 _MOST_PROBLEMS = 10
 
 T = TypeVar("T")
-
-OnDelete = Callable[[int], None]
-"""Hears of the bytes of everything that was deleted."""
 
 
 @dataclass
@@ -111,14 +108,15 @@ class GarbageCollection:
             raise InvalidInput(f"limit: expected 0 or more, found {limit}")
         self.context.pins.let_go(table.table_id)
         metastore, store = self.context.metastore, self.context.store
-        delete = _Deleting(self.context, self.threads, pace or Pace(), on_delete or _nobody, sweep)
+        delete = Deleting(store, self.threads, pace or Pace(), problems=sweep.problems)
+        delete.on_delete = on_delete or delete.on_delete
         # The store's clock is read before anything is judged: whatever is written from now on is younger than that.
-        now, kept = store_time(store, self.name), timedelta(seconds=seconds)
+        now, kept = store_time(store, table.folder), timedelta(seconds=seconds)
         before = now - kept
         ended = metastore.end_expired(table.table_id)
         shown = self._shown_to_others(table, sweep)
         oldest = metastore.drop_versions(table.table_id, grace=seconds, upto=shown)
-        self._delete_retired(table, delete, limit)
+        self._delete_retired(table, delete, sweep, limit)
         for some in _pages(islice(self._orphans(table, before, sweep), limit), self.page):
             gone = delete.files([info.key for info in some])
             sweep.orphans += len(gone)
@@ -171,13 +169,13 @@ class GarbageCollection:
         except WindrowError:
             return table.oldest_version
 
-    def _delete_retired(self, table: TableRecord, delete: _Deleting, limit: int | None) -> None:
+    def _delete_retired(self, table: TableRecord, delete: Deleting, sweep: _Sweep, limit: int | None) -> None:
         """Mark, delete, forget, a page at a time. A page on which nothing could be forgotten is the last."""
-        metastore, sweep = self.context.metastore, delete.sweep
+        metastore = self.context.metastore
         while limit is None or sweep.retired < limit:
             size = self.page if limit is None else min(self.page, limit - sweep.retired)
             claimed = metastore.claim(table.table_id, limit=size)
-            keys = {split.split_id: _files_of(self.name, split) for split in claimed}
+            keys = {split.split_id: _files_of(table.folder, split) for split in claimed}
             gone = delete.files([key for each in keys.values() for key in each])
             done = [split for split in claimed if gone.issuperset(keys[split.split_id])]
             metastore.forget(table.table_id, [split.split_id for split in done])
@@ -193,7 +191,7 @@ class GarbageCollection:
 
         Files of dead letters come last.
         """
-        for page in _pages(own_files(self.context.store, self.name), self.page):
+        for page in _pages(own_files(self.context.store, table.folder), self.page):
             names = {split_id for split_id, _ in page}
             judged = self.context.metastore.orphans(table.table_id, names, ended=ended)
             for split_id, info in page:
@@ -209,49 +207,10 @@ class GarbageCollection:
             sweep.young += not is_old
 
 
-@dataclass
-class _Deleting:
-    """Deletes files, some at a time."""
-
-    context: Context
-    threads: int
-    pace: Pace
-    on_delete: OnDelete
-    sweep: _Sweep
-    failed: int = 0
-
-    def files(self, keys: Sequence[str]) -> set[str]:
-        """Delete files and return the keys that are gone."""
-        with ThreadPoolExecutor(self.threads, "windrow gc") as pool:
-            answers = list(pool.map(self._delete, keys))
-        problems = [answer for answer in answers if answer is not None]
-        self.failed += len(problems)
-        self.sweep.problems += problems
-        return {key for key, answer in zip(keys, answers, strict=True) if answer is None}
-
-    def heard(self, size: int) -> int:
-        """Tell of some bytes that are gone."""
-        self.on_delete(size)
-        return size
-
-    def _delete(self, key: str) -> str | None:
-        """Delete a file, or return why it is still there."""
-        self.pace.wait()
-        try:
-            self.context.store.delete(key)
-        except StorageError as error:
-            return str(error)
-        return None
-
-
 def _files_of(table: str, split: SplitMetadata) -> list[str]:
     """Return the files to delete with a split: those that Windrow wrote. A registered file is its owner's."""
     keys = [split.key] if split.sidecar is None else [split.key, split.sidecar.key]
     return [key for key in keys if split_id_of(table, key) == split.split_id]
-
-
-def _nobody(_: int) -> None:
-    """Nobody listens."""
 
 
 def _pages(items: Iterable[T], size: int) -> Iterator[list[T]]:

@@ -21,7 +21,7 @@ def useless_letters(
 
     `ended` are commits to take for ended, by those who only look.
     """
-    folder = str(PurePosixPath(dead_letter_key(table.name, "any")).parent)
+    folder = str(PurePosixPath(dead_letter_key(table.folder, "any")).parent)
     found = {PurePosixPath(info.key).stem: info for info in context.store.list(folder)}
     if not found:
         return

@@ -16,12 +16,14 @@ import pyarrow as pa
 
 from windrow.context import Context
 from windrow.errors import AlreadyExists, Damaged, NotFound
+from windrow.identity.folders import is_dropped
 from windrow.metastore import CommitKind, CommitRecord, CommitState, LostTable, TableColumn, TableRecord
 from windrow.mirror.actions import PREFIX, history_of, type_of
 from windrow.mirror.audit import repair_mirror
 from windrow.mirror.checkpoints import Checkpoints
 from windrow.mirror.follow import Mirror
 from windrow.mirror.log import Entry, Log, State
+from windrow.model.ids import check_name
 from windrow.model.settings import TableSettings
 from windrow.model.split import SidecarLocation, SplitMetadata
 from windrow.storage import is_foreign
@@ -32,6 +34,7 @@ __all__ = ["Rebuilt", "rebuild_table"]
 
 _CANNOT_KNOW = (
     "versions before this one, pins, open commits, runs of compaction and splits in quarantine",
+    "a name that the table was given after the last commit",
     "settings that were changed after the last commit",
     "commits whose entry in the Delta log was not written, or was lost with its end",
 )
@@ -171,7 +174,8 @@ class _History:
         """The table at the version where the log ends."""
         return TableRecord(
             table_id=self.said("table_id"),
-            name=self.table,
+            name=self.said("name"),
+            folder=self.table,
             settings=TableSettings.from_json(self.said("settings")),
             created_at=int(self.said("created_at")),
             version=self.version,
@@ -213,8 +217,11 @@ def _next_base(log: Log, entries: Mapping[int, Entry], number: int) -> tuple[int
 
 
 def rebuild_table(context: Context, name: str) -> Rebuilt:
-    """Make a table again that the metastore does not know; AlreadyExists when it does."""
-    if any(each.name == name for each in context.metastore.tables()):
+    """Make a table again that the metastore does not know, by its folder; AlreadyExists when it does.
+
+    The table has the name that its log gives it, or that of its folder where another table has that name.
+    """
+    if name in context.metastore.folders():
         raise AlreadyExists(f"the metastore knows the table {name!r}; there is nothing to rebuild")
     log = Log(context.store, name)
     history = _History.read(log)
@@ -227,14 +234,20 @@ def rebuild_table(context: Context, name: str) -> Rebuilt:
             missing.append(path)
         else:
             splits.append((found, version))
-    context.metastore.restore_table(_lost(history, splits))
+    if is_dropped(context.store, name):
+        raise NotFound(f"the table in the folder {name} was dropped; it is not made again")
+    lost = _named(context, _lost(history, splits))
+    context.metastore.restore_table(lost)
     # All that the log knows is in the metastore now: from here on, entries may be written again.
     if history.lost or missing:
-        mirror, table = Mirror(context.metastore, context.store, context.store_options), context.metastore.table(name)
+        mirror, table = (
+            Mirror(context.metastore, context.store, context.store_options),
+            context.metastore.table(lost.record.name),
+        )
         mirror.mend(table, history.lost)
         repair_mirror(mirror, table)
     return Rebuilt(
-        table=name,
+        table=lost.record.name,
         version=history.version,
         splits=len(splits),
         rows=sum(split.row_count for split, _ in splits),
@@ -244,6 +257,14 @@ def rebuild_table(context: Context, name: str) -> Rebuilt:
         log_ends=history.ends,
         lost_entries=tuple(history.lost.values()),
     )
+
+
+def _named(context: Context, lost: LostTable) -> LostTable:
+    """Return the lost table by a name that is free: that of its log, that of its folder, or one made of its id."""
+    record, taken = lost.record, {each.name.lower() for each in context.metastore.tables()}
+    wanted = (record.name, record.folder, f"recovered_{record.table_id}".replace("-", "_"))
+    name = next(each for each in wanted if check_name(each) is None and each.lower() not in taken)
+    return replace(lost, record=replace(record, name=name))
 
 
 def _nothing_to_take(log: Log, history: _History) -> NotFound | Damaged:

@@ -23,7 +23,7 @@ def remove_unfinished(
     store: LocalStore, metastore: Metastore, table: TableRecord, *, now: datetime, grace: timedelta
 ) -> int:
     """Remove the hidden files of a table that no writer needs, and return their number; `now` is the store's time."""
-    found = {each: _written_name(table.name, each.key) for each in store.unfinished(table.name)}
+    found = {each: _written_name(table.folder, each.key) for each in store.unfinished(table.folder)}
     names = {name for name in found.values() if name is not None}
     dead = metastore.orphans(table.table_id, names).dead
     published = metastore.known_splits(table.table_id, names)

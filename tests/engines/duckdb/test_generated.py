@@ -83,7 +83,7 @@ class World:
         table.ingest(batches[-1])
         batches.append(self.batch(60, [name for name in TYPES if name not in ("v", "day")]))
         pq.write_table(batches[-1].sort_by("n"), folder / "given.parquet", row_group_size=10)
-        table.register(folder / "given.parquet")
+        table.register.run(folder / "given.parquet")
         whole = pa.schema(list(TYPES.items()))
         self.rows = pa.concat_tables([whole.empty_table(), *batches], promote_options="permissive").cast(whole)
         self.native.register("rows", self.rows)
@@ -157,7 +157,7 @@ def test_the_table_has_what_is_hard(world):
     assert {"none (registered)"} < {split.window for split in splits}
     assert any("overflow" in split.window for split in splits)
     assert {split.generation for split in splits} > {0}
-    assert rows_of(world.lakes[True].sql("from t").arrow()) == rows_of(world.rows)
+    assert rows_of(world.lakes[True].sql("from t").to_arrow()) == rows_of(world.rows)
     assert table.plan("host = 'web-22' and ts < timestamp '2026-01-01 00:10:00'").rows < len(world.rows) / 4
 
 
@@ -173,7 +173,7 @@ def test_50_queries_answer_as_native_tables_do(world, part):
             continue
         for prune, lake in world.lakes.items():
             try:
-                found = rows_of(lake.sql(query).arrow())
+                found = rows_of(lake.sql(query).to_arrow())
             except WindrowError as error:
                 raise AssertionError(f"query {number}, pruning {prune}: {query}") from error
             assert found == expected, f"query {number}, pruning {prune}: {query}"

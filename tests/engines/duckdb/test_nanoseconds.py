@@ -128,19 +128,21 @@ FUNCTIONS = [
 def test_functions_are_those_of_the_microsecond_before(lake, function):
     group = "group by host" if "max(" in function or "min(" in function else ""
     asked = "select {} as x from {} {} order by x"
-    found, expected = (lake.sql(asked.format(function, table, group)).arrow() for table in ("fine", "plain"))
+    found, expected = (lake.sql(asked.format(function, table, group)).to_arrow() for table in ("fine", "plain"))
     assert found["x"].to_pylist() == expected["x"].to_pylist()
 
 
 def test_digits_come_out_where_the_column_is_handed_on(lake):
     found = lake.sql(
         "select ts, max(ts) over () as top from fine where ts > now() - interval 9 day order by ts"
-    ).arrow()
+    ).to_arrow()
     assert found["ts"].cast(pa.int64()).to_pylist() == sorted(TIMES)
     assert found["top"].cast(pa.int64()).unique().to_pylist() == [max(TIMES)]
-    grouped = lake.sql("select ts, count(*) from fine where date_trunc('day', ts) > '2020-01-01' group by ts").arrow()
+    grouped = lake.sql(
+        "select ts, count(*) from fine where date_trunc('day', ts) > '2020-01-01' group by ts"
+    ).to_arrow()
     assert sorted(grouped["ts"].cast(pa.int64()).to_pylist()) == sorted(TIMES)
-    assert lake.sql("select * from fine where ts > now() - interval 9 day").arrow().num_rows == COUNT
+    assert lake.sql("select * from fine where ts > now() - interval 9 day").to_arrow().num_rows == COUNT
 
 
 QUERIES = [
@@ -160,14 +162,17 @@ QUERIES = [
 @pytest.mark.parametrize("query", QUERIES)
 def test_whole_queries_are_those_of_microseconds(lake, query):
     found, expected = (
-        sorted(map(repr, lake.sql(query.format(table)).arrow().to_pylist())) for table in ("fine", "plain")
+        sorted(map(repr, lake.sql(query.format(table)).to_arrow().to_pylist())) for table in ("fine", "plain")
     )
     assert found == expected
 
 
 def test_a_column_without_a_name_keeps_that_of_its_text(lake):
     asked = "select date_trunc('hour', ts), max(n) from {} group by 1"
-    assert lake.sql(asked.format("fine")).arrow().column_names == lake.sql(asked.format("plain")).arrow().column_names
+    assert (
+        lake.sql(asked.format("fine")).to_arrow().column_names
+        == lake.sql(asked.format("plain")).to_arrow().column_names
+    )
 
 
 def test_files_of_nanoseconds_are_asked_alike(lake):

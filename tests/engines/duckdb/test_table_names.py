@@ -123,7 +123,7 @@ class TestWordsOfAQuery:
         folder.mkdir()
         path = folder / "x.parquet"
         pq.write_table(points("a"), path)
-        lake.table("metrics").register(str(path))
+        lake.table("metrics").register.run(str(path))
         pq.write_table(points("a", "b", "c"), path)
         with pytest.raises(Exception, match=r"x\.parquet"):
             hosts(lake)

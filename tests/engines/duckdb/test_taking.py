@@ -28,7 +28,7 @@ def lake(tmp_path):
 
 def test_batches_hold_the_same_rows(lake):
     query = "select host, n from t where n % 3 = 0 order by n"
-    assert lake.stream(query, lambda batches: batches.read_all()).equals(lake.sql(query).arrow())
+    assert lake.stream(query, lambda batches: batches.read_all()).equals(lake.sql(query).to_arrow())
 
 
 def test_an_answer_without_rows_has_columns(lake):

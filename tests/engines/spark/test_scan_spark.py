@@ -120,7 +120,7 @@ def test_a_large_file_is_dealt_out_to_several_tasks(tmp_path, spark, monkeypatch
     with connect({"url": str(tmp_path / "lake")}) as lake:
         table = lake.create_table("metrics", sort=SORT, timestamp_precision="ns")
         pq.write_table(points(1, 20_000), tmp_path / "large.parquet", row_group_size=1000)
-        table.register(tmp_path / "large.parquet")
+        table.register.run(tmp_path / "large.parquet")
         table.ingest(points(2, 300))
         scan = table.scan("value * 1 > 0")
         frame = scan.to_spark(spark)

@@ -78,8 +78,8 @@ def _words(statement: exp.Expr, name: str) -> str:
         return f"create: {name!r} is a table of the lake, which nothing may hide; choose another name"
     if isinstance(statement, exp.Drop | exp.TruncateTable):
         return (
-            f"drop: {name!r} is a table of the lake, and SQL only reads it; points leave it by retention: "
-            "lake.table(...).change(retention=...) and upkeep.expire"
+            f"drop: {name!r} is a table of the lake, and SQL only reads it; drop it with lake.drop_table, or let "
+            "points leave it by retention: lake.table(...).change.run(retention=...) and upkeep.expire"
         )
     if isinstance(statement, exp.Alter | exp.Comment):
         return f"alter: {name!r} is a table of the lake, and SQL only reads it; use lake.table(...).change"

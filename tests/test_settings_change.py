@@ -1,0 +1,81 @@
+"""Settings in signatures: an editor completes them, and they are those of `TableSettings`, with its defaults."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import MISSING, fields
+
+import pytest
+
+import windrow
+from windrow.errors import InvalidInput
+from windrow.model.settings import UNCHANGED, TableSettings
+from windrow.settings_change import ChangeSettings, SettingChange
+
+SORT = "metric_name|host|timestamp/V2"
+CREATE = inspect.signature(windrow.Lake.create_table).parameters
+VERBS = {"plan": ChangeSettings.plan, "run": ChangeSettings.run}
+
+
+def default_of(field):
+    """The default of a setting, where it has one."""
+    if field.default_factory is not MISSING:
+        return field.default_factory()
+    return inspect.Parameter.empty if field.default is MISSING else field.default
+
+
+@pytest.fixture
+def table(tmp_path):
+    with windrow.connect(tmp_path / "lake") as lake:
+        yield lake.create_table("metrics", sort=SORT)
+
+
+class TestSignatures:
+    def test_create_table_has_every_setting_with_its_default(self):
+        settings = {name: each.default for name, each in CREATE.items() if name not in ("self", "name")}
+        assert settings == {field.name: default_of(field) for field in fields(TableSettings)}
+
+    @pytest.mark.parametrize("verb", VERBS)
+    def test_a_change_has_every_setting_and_leaves_each_as_it_is(self, verb):
+        parameters = inspect.signature(VERBS[verb]).parameters
+        settings = {name: each.default for name, each in parameters.items() if name != "self"}
+        assert settings == {field.name: UNCHANGED for field in fields(TableSettings)}
+
+    @pytest.mark.parametrize("verb", VERBS)
+    def test_a_change_takes_what_create_table_takes(self, verb):
+        for name, parameter in inspect.signature(VERBS[verb]).parameters.items():
+            if name != "self":
+                assert parameter.annotation == f"{CREATE[name].annotation} | Unchanged"
+
+    def test_all_are_given_by_name(self):
+        for parameters in (CREATE, *(inspect.signature(verb).parameters for verb in VERBS.values())):
+            named = [each for name, each in parameters.items() if name not in ("self", "name")]
+            assert all(each.kind is inspect.Parameter.KEYWORD_ONLY for each in named)
+
+
+class TestChanges:
+    def test_a_plan_says_what_differs_and_changes_nothing(self, table):
+        plan = table.change.plan(window="1h", retention="30d", mirror=True, policy={"merge_factor": 12})
+        assert plan.changes == (
+            SettingChange("window", 900, 3600),
+            SettingChange("retention", None, 30 * 86400),
+            SettingChange("policy.merge_factor", 16, 12),
+        )
+        assert table.settings == TableSettings.of(sort=SORT)
+
+    def test_a_run_changes_what_the_plan_says(self, table):
+        plan = table.change.plan(window="1h", tags=["host"])
+        assert table.change.run(window="1h", tags=["host"]) == plan
+        assert (table.settings.window, table.settings.tags) == (3600, ("host",))
+
+    def test_none_is_a_value(self, table):
+        table.change.run(retention="30d")
+        table.change.run(retention=None)
+        assert table.settings.retention is None
+
+    @pytest.mark.parametrize("verb", ["plan", "run"])
+    def test_a_change_that_cannot_be_is_refused_by_both(self, table, verb):
+        with pytest.raises(InvalidInput, match="divide an hour"):
+            getattr(table.change, verb)(window="7m")
+        with pytest.raises(InvalidInput, match="living table"):
+            getattr(table.change, verb)(timestamp="host")
