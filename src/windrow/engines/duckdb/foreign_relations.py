@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from urllib.parse import unquote
@@ -30,6 +31,7 @@ class ForeignRelations:
     def __init__(self, files: ForeignFiles, *, budget: int = _BUDGET) -> None:
         self.files = files
         self._budget = budget
+        self._lock = threading.Lock()
         self._known: OrderedDict[str, tuple[KeptFiles, Relation]] = OrderedDict()
 
     def __call__(self, pattern: str) -> Relation | None:
@@ -43,7 +45,7 @@ class ForeignRelations:
             if "://" not in pattern and any("=" in unquote(file.store.url) for file in found):
                 count_bypass(self.files.context.cache, CacheKind.DATA_FILE_FOOTER, len(found))
                 return None
-            known = self._known.pop(pattern, None)
+            known = self._known.get(pattern)
             if known is None or known[0].files != found:
                 known = self._made(pattern, found)
         except (NotFound, Damaged, Incompatible) as error:
@@ -52,9 +54,11 @@ class ForeignRelations:
             if not isinstance(error, NotFound):
                 count_bypass(self.files.context.cache, CacheKind.DATA_FILE_FOOTER, len(found))
             return None
-        self._known[pattern] = known
-        while len(self._known) > 1 and sum(kept.weight for kept, _ in self._known.values()) > self._budget:
-            self._known.popitem(last=False)
+        with self._lock:
+            self._known[pattern] = known
+            self._known.move_to_end(pattern)
+            while len(self._known) > 1 and sum(kept.weight for kept, _ in self._known.values()) > self._budget:
+                self._known.popitem(last=False)
         return known[1]
 
     def _made(self, pattern: str, found: Sequence[DataFile]) -> tuple[KeptFiles, Relation]:
@@ -63,11 +67,13 @@ class ForeignRelations:
 
         def plan(question: Question) -> ScanPlan:
             asked = question if context.prune else Question(question.columns, None)
+            kept.open(context, kept.places)
             with kept.lock:
                 return plan_kept(context, kept, kept.places, asked)
 
         def forget() -> None:
-            self._known.pop(pattern, None)
+            with self._lock:
+                self._known.pop(pattern, None)
             self.files.forget(pattern)
 
         return kept, Relation(schema, plan, forget=forget)
