@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -14,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 from windrow.compaction.noun import Compact
 from windrow.context import Context
 from windrow.engines.duckdb.constants import Parameters
-from windrow.engines.duckdb.engine import Answer, DuckDBEngine
-from windrow.engines.duckdb.frames import as_tables, named_frames
+from windrow.engines.duckdb.engine import Answer
+from windrow.engines.duckdb.frames import named_frames
 from windrow.engines.duckdb.relations import Relation
 from windrow.engines.labels import Labels
+from windrow.engines.lake_queries import queries_of
 from windrow.engines.table_relation import TableVersion, read_context
 from windrow.errors import InvalidInput, WindrowError
 from windrow.ingest.attributes import AttributeRule
@@ -307,14 +307,10 @@ class Table:
 
         >>> metrics.at(version=41).sql("select count(*) from metrics")  # doctest: +SKIP
         """
-        others = {each.name: Table(self.context, each.name).relation for each in self.context.metastore.tables()}
-        given: dict[str, Any] = {
-            "parameters": params,
-            "frames": as_tables(tables or {}, others),
-            "variables": named_frames(query, sys._getframe(1)),  # noqa: SLF001 (where the query was written)
-        }
-        with closing(DuckDBEngine(read_context(self.context), sandbox=self.context.sandbox)) as engine:
-            return engine.sql(query, others | {self.name: self.relation}, **given)
+        variables = named_frames(query, sys._getframe(1))  # noqa: SLF001 (where the query was written)
+        queries = queries_of(self.context)
+        at = None if self.as_of is None else (self.name, self.relation)
+        return queries.engine().answer(queries.request(query, params, tables, variables, at))
 
     def _labels(self) -> Labels:
         # What metadata tells and what rows tell must be of one version.

@@ -23,8 +23,6 @@ from windrow.cli.sql_output import (
 )
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from windrow.lake import Lake
 
 __all__ = ["sql"]
@@ -80,26 +78,24 @@ def _explained(lake: Lake, query: str) -> tuple[object, Callable[[], str]]:
 
 def _to_stdout(lake: Lake, query: str, form: Format) -> None:
     sink = sys.stdout.buffer
-    lake.stream(query, lambda batches: write(form, batches, sink))
+    with lake.stream(query) as batches:
+        write(form, batches, sink)
     sink.flush()
 
 
 def _to_terminal(lake: Lake, query: str) -> None:
     start = time.perf_counter()
-    found = lake.stream(query, lambda batches: shown(batches, MOST_SHOWN))
+    with lake.stream(query) as batches:
+        rows = shown(batches, MOST_SHOWN)
     seconds = time.perf_counter() - start
-    click.echo(found.text(short=True))
-    click.secho(f"{found.counted}, {seconds:.3f} s", dim=True)
+    click.echo(rows.text(short=True))
+    click.secho(f"{rows.counted}, {seconds:.3f} s", dim=True)
 
 
 def _to_file(invocation: Invocation, lake: Lake, query: str, form: Format, output: str) -> None:
     start = time.perf_counter()
-
-    def to_file(batches: pa.RecordBatchReader) -> int:
-        with written_aside(output) as sink:
-            return write(form, batches, sink)
-
-    rows = lake.stream(query, to_file)
+    with lake.stream(query) as batches, written_aside(output) as sink:
+        rows = write(form, batches, sink)
     seconds = time.perf_counter() - start
     said = {"output": output, "format": str(form), "rows": rows, "seconds": round(seconds, 3)}
     invocation.output.answer(said, lambda: f"{rows:,} {'row' if rows == 1 else 'rows'} in {output}, {seconds:.3f} s")

@@ -13,6 +13,7 @@ Metadata is asked by the query as it was written, so pruning sees no cast.
 from __future__ import annotations
 
 import json
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from copy import deepcopy
@@ -67,10 +68,11 @@ def fine_columns(schema: pa.Schema) -> dict[str, Fine]:
 
 
 class FineQueries:
-    """Rewrites the queries of an engine; the last ones are kept."""
+    """Rewrites the queries of an engine; the last ones are cached for all threads."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[Any, ...], str] = OrderedDict()
+        self._lock = threading.Lock()
+        self._texts: OrderedDict[tuple[Any, ...], str] = OrderedDict()
 
     def rewritten(self, cursor: duckdb.DuckDBPyConnection, query: str, schemas: Mapping[str, pa.Schema]) -> str:
         """Return a query as DuckDB can answer it; the query itself where that is so already, or cannot be parsed."""
@@ -78,12 +80,15 @@ class FineQueries:
         if not any(columns.values()):
             return query
         key = query, repr(sorted(columns.items()))
-        if key not in self._kept:
-            self._kept[key] = _rewritten(cursor, query, columns)
-            while len(self._kept) > _MOST:
-                self._kept.popitem(last=False)
-        self._kept.move_to_end(key)
-        return self._kept[key]
+        text = self._texts.get(key)
+        if text is None:
+            text = _rewritten(cursor, query, columns)
+        with self._lock:
+            self._texts[key] = text
+            self._texts.move_to_end(key)
+            while len(self._texts) > _MOST:
+                self._texts.popitem(last=False)
+        return text
 
 
 def fine_condition(cursor: duckdb.DuckDBPyConnection, condition: str, name: str, schema: pa.Schema) -> str:

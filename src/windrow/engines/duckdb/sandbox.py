@@ -7,6 +7,7 @@ reaches no file but our virtual ones, loads no extension, and takes no setting a
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Collection
 from difflib import get_close_matches
@@ -49,6 +50,8 @@ _SETTINGS = (
     "SET allow_community_extensions = false",
     f"SET allowed_directories = ['{PROTOCOL}://']",
     "SET enable_external_access = false",
+    # Each session has a cursor without the optimizer, and is profiled when it is explained.
+    "SET allowed_configs = ['enable_optimizer', 'enable_profiling']",
     "SET lock_configuration = true",
 )
 
@@ -60,35 +63,37 @@ def lock(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 class Guard:
-    """Decides what may be run; what it found of the last queries is cached."""
+    """Decides what may be run; the names of the last queries are cached for all threads."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
-        self._connection = connection
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._names: OrderedDict[str, Names] = OrderedDict()
 
-    def names(self, query: str) -> Names:
+    def names(self, cursor: duckdb.DuckDBPyConnection, query: str) -> Names:
         """Return what a query names; one that is more than a SELECT, or calls what it must not, is InvalidInput."""
-        found = self._names.get(query)
-        if found is None:
-            found = self._checked(query)
-            self._names[query] = found
-            while len(self._names) > _MOST:
-                self._names.popitem(last=False)
-        return found
-
-    def _checked(self, query: str) -> Names:
-        try:
-            statements = parsed_selects(self._connection, query)
-        except (InvalidInput, duckdb.Error) as error:
-            problem = str(error).removeprefix("the query cannot be read as SELECT: ")
-            raise InvalidInput(f"sandbox: only SELECT is run here; DuckDB says: {problem}") from error
-        if len(statements) != 1:
-            raise InvalidInput(f"sandbox: one SELECT is run at a time, and these are {len(statements)} statements")
-        names = names_in(statements[0])
-        if names.listings and statements[0].get("from_table", {}).get("type") != "SHOW_REF":
-            raise InvalidInput("sandbox: SHOW TABLES stands alone, and is no part of another query")
-        check_functions(names)
+        names = self._names.get(query)
+        if names is None:
+            names = _checked(cursor, query)
+            with self._lock:
+                self._names[query] = names
+                while len(self._names) > _MOST:
+                    self._names.popitem(last=False)
         return names
+
+
+def _checked(cursor: duckdb.DuckDBPyConnection, query: str) -> Names:
+    try:
+        statements = parsed_selects(cursor, query)
+    except (InvalidInput, duckdb.Error) as error:
+        problem = str(error).removeprefix("the query cannot be read as SELECT: ")
+        raise InvalidInput(f"sandbox: only SELECT is run here; DuckDB says: {problem}") from error
+    if len(statements) != 1:
+        raise InvalidInput(f"sandbox: one SELECT is run at a time, and these are {len(statements)} statements")
+    names = names_in(statements[0])
+    if names.listings and statements[0].get("from_table", {}).get("type") != "SHOW_REF":
+        raise InvalidInput("sandbox: SHOW TABLES stands alone, and is no part of another query")
+    check_functions(names)
+    return names
 
 
 def check_functions(names: Names) -> None:
