@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 
 import windrow
 from benchmarks.measure import Report, Size, options, peak_rss, reset_peak_rss, reset_tree_peak, tree_peak
+from windrow.lake import Lake
 from windrow.table import Table
 
 MIB = 2**20
@@ -105,7 +106,12 @@ def _warm(folder: Path) -> None:
     table.compact.run(threads=1)
     with windrow.connect(str(folder / "lake")) as lake:
         lake.sql("select host, avg(value) from warm group by host")
-        lake.stream("select * from warm", lambda found: sum(len(each) for each in found))
+        _streamed(lake, "select * from warm")
+
+
+def _streamed(lake: Lake, query: str) -> int:
+    with lake.stream(query) as batches:
+        return sum(len(each) for each in batches)
 
 
 def run(way: str, folder: Path, size: int, budget: int, threads: int) -> int:
@@ -118,7 +124,7 @@ def run(way: str, folder: Path, size: int, budget: int, threads: int) -> int:
         if way == "compaction":
             return lake.table("metrics").compact.run(memory=budget, threads=threads).done
         if way == "stream":
-            return lake.stream("select * from metrics", lambda found: sum(len(each) for each in found))
+            return _streamed(lake, "select * from metrics")
         found = lake.sql("select host, count(*) as n, avg(value) as mean from metrics group by host")
         return sum(row["n"] for row in found.to_dict())
 

@@ -6,15 +6,19 @@ Four million rows lie in 1,000 and in 10,000 files. All ways are warm, with a ke
 process of its own, in turn, five questions in a row with other values each; planning is included. `duckdb_hive` is a
 user who names the window himself. `compacted` is Windrow after compaction, against peers on the files as they were. A
 warm lake has kept columns of the files decoded that were asked about before; `undecoded` and `compacted undecoded` are
-lakes that may not. The first question of a fresh connection stands apart.
+lakes that may not. The first question of a fresh connection stands apart (`first_question_ms`, over 1,000 files).
+`small_questions_8_threads_over_1` is how many more questions a second eight threads get answered than one, on one lake;
+beside it stand cursors of one DuckDB connection on the folders, one for each thread.
 """
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
@@ -39,6 +43,9 @@ from windrow.testing.servers import RangeServer
 
 SPAN = 120
 LATENCY = 0.02
+FEWEST = 1000
+"""Files of the smaller table."""
+THREADS = 8
 _NO_DATA = CacheSettings(memory_bytes=0, disk_bytes=0)
 """Room for what is parsed, and next to none for bytes."""
 Way = Callable[[int], Any]
@@ -83,8 +90,17 @@ def duckdb_way(paths: list[Path], **settings: object) -> Way:
 
 def hive_way(folder: Path) -> Way:
     """DuckDB on the folders, of which the query names those that it needs."""
+    return hive_cursors(folder)()
+
+
+def hive_cursors(folder: Path) -> Callable[[], Way]:
+    """Cursors of one connection to DuckDB, on the folders."""
     connection = duckdb.connect()
-    connection.execute("SET TimeZone = 'UTC'; SET threads = 2")
+    connection.execute("SET GLOBAL TimeZone = 'UTC'; SET threads = 2")
+    return lambda: cursor_way(connection.cursor(), folder)
+
+
+def cursor_way(connection: duckdb.DuckDBPyConnection, folder: Path) -> Way:
     source = f"read_parquet('{folder}/*/*.parquet', hive_partitioning = true)"
 
     def ask(number: int) -> Any:
@@ -155,7 +171,45 @@ def first_questions(ways: Mapping[str, Callable[[], Way]], report: Report, files
     for name, connect in ways.items():
         began = time.perf_counter()
         connect()(7)
-        report.add(what=f"{files:,} files, first question", way=name, wall_ms=(time.perf_counter() - began) * 1000)
+        wall = (time.perf_counter() - began) * 1000
+        report.add(what=f"{files:,} files, first question", way=name, wall_ms=wall)
+        if name == "windrow" and files == FEWEST:
+            report.ratios["first_question_ms"] = wall
+
+
+def by_threads(ways: Mapping[str, Callable[[], Way]], asked: Options, report: Report) -> None:
+    """How many questions a second one thread gets answered, and eight; every thread has a way of its own."""
+    rounds, seconds, numbers = asked.pick(1, 3, 5), asked.pick(0.02, 0.4, 1.0), itertools.count(10**6)
+    rates: dict[tuple[str, int], float] = {}
+    for _ in range(rounds):
+        for name, way in ways.items():
+            for threads in (1, THREADS):
+                rate = questions_per_second([way() for _ in range(threads)], numbers, seconds)
+                rates[name, threads] = max(rate, rates.get((name, threads), 0.0))
+    for name in ways:
+        for threads in (1, THREADS):
+            rate = rates[name, threads]
+            over = rate / rates[name, 1]
+            report.add(what=f"{threads} threads", way=name, questions_a_second=rate, over_one_thread=over)
+        suffix = "" if name == "windrow" else f"_{name}"
+        report.ratios[f"small_questions_{THREADS}_threads_over_1{suffix}"] = over
+
+
+def questions_per_second(ways: Sequence[Way], numbers: Iterator[int], seconds: float) -> float:
+    """How many questions threads get answered that begin together, each by its own way."""
+    barrier = threading.Barrier(len(ways))
+
+    def ask(way: Way) -> tuple[int, float]:
+        way(next(numbers))
+        barrier.wait()
+        began, count = time.perf_counter(), 0
+        while time.perf_counter() - began < seconds or not count:
+            way(next(numbers))
+            count += 1
+        return count, time.perf_counter() - began
+
+    with ThreadPoolExecutor(len(ways)) as pool:
+        return sum(count / spent for count, spent in pool.map(ask, ways))
 
 
 def made(folder: Path, make: Callable[[Path], object]) -> Path:
@@ -236,6 +290,9 @@ def selective(folder: Path, asked: Options, report: Report, slices: Slices, file
         for number in range(warm):
             lake.sql(Question(number).sql("metrics"))
         planning(report, lake, files, asked.pick(3, 60, 100))
+        if files == FEWEST:
+            cursors = hive_cursors(folder / f"plain-{files}")
+            by_threads({"windrow": lambda: windrow_way(lake), "duckdb_cursors": cursors}, asked, report)
 
 
 def in_processes(

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pytest
+from tests.engines.streams import streamed
 
 import windrow
 from windrow.cache import CacheSettings
@@ -57,7 +58,7 @@ def ask_little(lake):
 
 
 def stream(lake):
-    return lake.stream("select n from t", lambda batches: numbers_of(batches.read_all()))
+    return numbers_of(streamed(lake, "select n from t"))
 
 
 def count(lake):
@@ -193,6 +194,26 @@ def half_read(lake):
 
 def test_a_scan_that_its_parent_began_is_closed_in_a_child(lake):
     assert in_child("fork", half_read, lake) == (7, list(range(ROWS)))
+
+
+def half_streamed(lake):
+    """A stream that is under way is the parent's, who reads on."""
+    with lake.stream("select t.n from t, range(1000)") as batches:
+        rows = len(next(batches))
+        child = os.fork()
+        if child == 0:
+            with pytest.raises(Closed, match="forked"):
+                batches.read_all()
+        else:
+            rows += sum(map(len, batches))
+            _, status = os.waitpid(child, 0)
+            return os.waitstatus_to_exitcode(status), rows
+    # The child has left the block, and asks on.
+    os._exit(7 if ask(lake) == list(range(ROWS)) else 1)
+
+
+def test_a_stream_that_its_parent_began_is_closed_in_a_child(lake):
+    assert in_child("fork", half_streamed, lake) == (7, ROWS * 1000)
 
 
 ENDING = """

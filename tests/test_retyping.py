@@ -7,6 +7,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.engines.streams import streamed
 
 import windrow
 from windrow.engines.arrow import scanning_cursor
@@ -198,7 +199,7 @@ def test_a_condition_selects_the_rows_that_it_selects_of_one_table(lake, sort):
         wanted = lake.sql(query.format("expected"), tables={"expected": expected}).to_arrow().to_pylist()
         for _ in range(2):  # the second time, what is cached answers
             assert lake.sql(query.format("events")).to_arrow().select(expected.column_names).to_pylist() == wanted
-        assert lake.stream(query.format("events"), lambda batches: batches.read_all()).num_rows == len(wanted)
+        assert streamed(lake, query.format("events")).num_rows == len(wanted)
         scan = table.scan(where=condition)
         assert loads(scan.to_arrow()) == [row["load"] for row in wanted], condition
         assert scan.count() == len(wanted)

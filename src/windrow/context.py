@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
+from weakref import WeakValueDictionary
 
 from windrow.cache import Cache, MemoryCache
 from windrow.errors import NotFound, StorageError
@@ -69,12 +70,15 @@ class Context:
     """What was listed of versions; None where nothing is kept."""
     heat: Heat = field(init=False, repr=False, compare=False)
     """Which windows are asked for."""
+    parts: WeakValueDictionary[type, Any] = field(init=False, repr=False, compare=False)
+    """What rooms above share for this lake, by its kind, for as long as one of them holds it."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pins", Pins(self.metastore, self.new_id))
         kept = None if self.parsed is None else KeptVersions(self.parsed.budget)
         object.__setattr__(self, "kept", kept)
         object.__setattr__(self, "heat", Heat(self.metastore))
+        object.__setattr__(self, "parts", WeakValueDictionary())
 
     @classmethod
     def open(

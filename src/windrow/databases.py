@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
 from windrow.engines.duckdb.questdb import scan_snapshot
 from windrow.engines.scan import Scan
-from windrow.errors import NotFound
 from windrow.model.limits import NO_LIMITS, Limits
 from windrow.model.predicate import Predicate
 from windrow.model.rows import Rows
-from windrow.questdb.registry import is_table_folder, table_folders, table_name
+from windrow.questdb.registry import database_folder, find_table, table_folder, table_folders, table_name
 from windrow.questdb.snapshot import Native, Snapshot, open_snapshot
 
 __all__ = ["Database", "DatabaseTable", "TableEntry", "open_database", "open_table"]
@@ -72,13 +70,8 @@ class Database:
 
     def table(self, name: str) -> DatabaseTable:
         """Return a table by name, whatever its case, or raise NotFound with the nearest name."""
-        found = table_folders(self.folder)
-        spelled = name if name in found else {each.lower(): each for each in found}.get(name.lower())
-        if spelled is None:
-            near = get_close_matches(name, found, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(sorted(found)) or 'none'}"
-            raise NotFound(f"{self.folder}: there is no table {name!r}; {hint}")
-        return DatabaseTable(spelled, found[spelled], self.native, self.recover, self.deadline, self.limits)
+        spelled, folder = find_table(self.folder, name)
+        return DatabaseTable(spelled, folder, self.native, self.recover, self.deadline, self.limits)
 
 
 def open_database(
@@ -94,11 +87,7 @@ def open_database(
     Native partitions are refused, or left out with `native="skip"`. `recover` reads partitions that a killed QuestDB
     left with a size that no footer describes. `deadline` bounds the seconds of waiting for a consistent state.
     """
-    folder = Path(path)
-    if not folder.is_dir():
-        raise NotFound(f"{folder}: no such folder; give the folder of a QuestDB database")
-    folder = folder / "db" if any((folder / "db").glob("tables.d.*")) else folder
-    return Database(folder.resolve(), native, recover, deadline, limits)
+    return Database(database_folder(path), native, recover, deadline, limits)
 
 
 def open_table(
@@ -110,9 +99,5 @@ def open_table(
     limits: Limits = NO_LIMITS,
 ) -> DatabaseTable:
     """Open one table by its own folder; the settings are those of `open_database`."""
-    folder = Path(path)
-    if not is_table_folder(folder):
-        raise NotFound(
-            f"{folder}: this is no folder of a QuestDB table, it has no _txn; give the folder, or a name too"
-        )
-    return DatabaseTable(table_name(folder), folder.resolve(), native, recover, deadline, limits)
+    folder = table_folder(path)
+    return DatabaseTable(table_name(folder), folder, native, recover, deadline, limits)

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
-from windrow import forking, immortal
 from windrow.cache import Cache, Caches, CacheSettings, MemoryCache, counted, default_cache
 from windrow.closing import Closing
 from windrow.context import Context
-from windrow.databases import Database, open_database, open_table
+from windrow.databases import Database, open_database
 from windrow.engines.answer import Answer
 from windrow.engines.duckdb.callers import named_frames
 from windrow.engines.duckdb.constants import Parameters
-from windrow.engines.duckdb.engine import Asked, DuckDBEngine
-from windrow.engines.duckdb.foreign_relations import ForeignRelations
-from windrow.engines.duckdb.frames import as_tables
-from windrow.engines.duckdb.questdb import snapshot_relation
-from windrow.engines.duckdb.relations import Relation
-from windrow.engines.duckdb.table_functions import DatabaseCall
+from windrow.engines.duckdb.engine import DuckDBEngine
+from windrow.engines.duckdb.stream import Stream
 from windrow.engines.explanation import Explanation
-from windrow.engines.lake_tables import LakeTables
-from windrow.errors import AlreadyExists, Closed, NotFound, WindrowError
+from windrow.engines.lake_queries import queries_of
+from windrow.errors import AlreadyExists, NotFound, WindrowError
 from windrow.identity.binding import Accept
 from windrow.identity.folders import has_log, is_dropped, table_folders
 from windrow.inspection import TableRow, tables_as_rows
@@ -37,12 +29,9 @@ from windrow.model.settings import Duration, Names, PolicySettings, TableSetting
 from windrow.model.sort_schema import SortSchema
 from windrow.model.units import format_count
 from windrow.planning.data_files import weight_of
-from windrow.planning.foreign_files import ForeignFiles
-from windrow.planning.scan_context import ScanContext
 from windrow.planning.scan_plan import ScanPlan
 from windrow.questdb.snapshot import Native
 from windrow.reading.cells import Cells
-from windrow.reading.read_context import ReadContext
 from windrow.table import Table
 
 if TYPE_CHECKING:
@@ -51,8 +40,6 @@ if TYPE_CHECKING:
     from windrow.upkeep.rebuild import Rebuilt
 
 __all__ = ["Lake", "connect", "open_lake"]
-
-T = TypeVar("T")
 
 DEFAULT_CACHE = CacheSettings()
 DEFAULT_POLICY = PolicySettings()
@@ -73,20 +60,10 @@ class Lake(Closing):
         self.context = context
         self._cache = cache
         self._sidecars_beside = sidecars_beside
-        self._tables = LakeTables(context)
-        self._engine: DuckDBEngine | None = None
-        self._starting = threading.Lock()
-        self._files: ForeignRelations | None = None
+        self._queries = queries_of(context, sidecars_beside=sidecars_beside)
         self._is_closed = False
         self.cache = Caches([context.cache, context.parsed])
         """What the caches did: `cache.stats()`, `cache.prometheus()`."""
-        forking.register(self)
-
-    def after_fork(self) -> None:
-        """Start an engine of its own, in a forked child."""
-        immortal.abandon(self._engine, self._files)
-        self._engine, self._files, self._starting = None, None, threading.Lock()
-        self._tables = LakeTables(self.context)
 
     def __reduce__(self) -> tuple[Callable[..., Lake], tuple[Any, ...]]:
         """A lake travels as its address, and is opened where it arrives."""
@@ -105,7 +82,7 @@ class Lake(Closing):
 
     def __repr__(self) -> str:
         try:
-            names = [] if self._is_closed else self._tables.names
+            names = [] if self._is_closed else self._queries.tables.names
         except WindrowError as error:
             return f"<Lake {self.url}: {error}>"
         shown = ", ".join(names[:_MOST_SHOWN]) + (", ..." if len(names) > _MOST_SHOWN else "")
@@ -238,27 +215,21 @@ class Lake(Closing):
         >>> lake.sql("select * from metrics, 's3://bucket/raw/*.parquet' as raw where ...")  # doctest: +SKIP
         >>> lake.sql("select * from metrics join hosts using (host) where env = ?", ["prod"])  # doctest: +SKIP
         """
-        found = named_frames(query)
-        return self._started().answer(self._asked(query, params, tables, found))
+        variables = named_frames(query)
+        return self._started().answer(self._queries.request(query, params, tables, variables))
 
-    def stream(
-        self,
-        query: str,
-        into: Callable[[pa.RecordBatchReader], T],
-        params: Parameters = None,
-        *,
-        tables: Mapping[str, object] | None = None,
-    ) -> T:
+    def stream(self, query: str, params: Parameters = None, *, tables: Mapping[str, object] | None = None) -> Stream:
         """Answer a query batch by batch, as they are worked out; the answer need not fit in memory.
 
-        `into` is called once, with a `pyarrow.RecordBatchReader` that it may read while it runs and not afterwards.
-        Other queries of this lake wait until it returns, so it must not ask one itself. `params` and `tables` are as
-        in `sql`.
+        The query runs while the `with` block lasts, which has a `pyarrow.RecordBatchReader`. Inside, this lake may be
+        asked other queries. Leaving the block ends the query, whether all batches were read or not. `params` and
+        `tables` are as in `sql`.
 
-        >>> lake.stream("select * from metrics", lambda batches: sum(len(each) for each in batches))  # doctest: +SKIP
+        >>> with lake.stream("select * from metrics") as batches:  # doctest: +SKIP
+        ...     rows = sum(len(each) for each in batches)
         """
-        found = named_frames(query)
-        return self._started().stream(self._asked(query, params, tables, found), into)
+        variables = named_frames(query)
+        return self._started().stream(self._queries.request(query, params, tables, variables))
 
     def explain(
         self,
@@ -274,63 +245,27 @@ class Lake(Closing):
         `svg`. A query that begins with EXPLAIN, or EXPLAIN ANALYZE, is answered with the same text. `params` and
         `tables` are as in `sql`.
         """
-        found = named_frames(query)
-        return self._started().explain(self._asked(query, params, tables, found), analyze=analyze)
+        variables = named_frames(query)
+        return self._started().explain(self._queries.request(query, params, tables, variables), analyze=analyze)
 
     def plan(
         self, query: str, params: Parameters = None, *, tables: Mapping[str, object] | None = None
     ) -> dict[str, ScanPlan]:
         """Return what a query would read of each table and file that it names; `tables` are as in `sql`."""
-        found = named_frames(query)
-        return self._started().plans(self._asked(query, params, tables, found))
-
-    def _asked(
-        self, query: str, params: Parameters, tables: Mapping[str, object] | None, found: Mapping[str, Any]
-    ) -> Asked:
-        frames = as_tables(tables or {}, self._tables.named(tables or {}))
-        return Asked(query, self._tables, self._foreign, self._database_relation, params, frames, found)
+        variables = named_frames(query)
+        return self._started().plans(self._queries.request(query, params, tables, variables))
 
     def _started(self) -> DuckDBEngine:
-        with self._starting:
-            if self._is_closed:
-                raise Closed(f"lake {self.url}: it was closed; connect again")
-            if self._engine is None:
-                shared, store = self.context, self.context.reading or self.context.store
-                context = ReadContext(self.url, store, shared.cache, shared.decoded, limits=shared.limits)
-                self._engine = DuckDBEngine(context, sandbox=shared.sandbox)
-            return self._engine
-
-    def _foreign(self, pattern: str) -> Relation | None:
-        """What the path or address of Parquet files stands for in a query."""
-        with self._starting:
-            if self._files is None:
-                shared = self.context
-                workers = shared.limits.workers
-                context = ScanContext(
-                    self.url, shared.store, shared.cache, shared.parsed, threads=workers, prune=shared.prune
-                )
-                found = ForeignFiles(context, self.context.store_options, beside=self._sidecars_beside)
-                self._files = ForeignRelations(found)
-        return self._files(pattern)
+        return self._queries.engine()
 
     def questdb(self, path: str | Path, *, native: Native = "refuse", recover: bool = False) -> Database:
         """Open the folder of a QuestDB database, read-only, with the limits of this lake; see docs/questdb.md."""
         return open_database(path, native=native, recover=recover, limits=self.context.limits)
 
-    def _database_relation(self, call: DatabaseCall) -> Relation:
-        """What `questdb(...)` stands for in a query: the newest commit of a table."""
-        if call.table is None:
-            table = open_table(call.path, **call.options)
-        else:
-            table = open_database(call.path, **call.options).table(call.table)
-        return snapshot_relation(table.snapshot(), prune=self.context.prune)
-
     def close(self) -> None:
         """Close the lake: queries that are running end with `Closed`, and so does what is asked of it later."""
-        with self._starting:
-            self._is_closed = True
-        if self._engine is not None:
-            self._engine.close()
+        self._is_closed = True
+        self._queries.close()
         self.cache.record()
         self.context.close()
 

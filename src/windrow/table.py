@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from windrow.compaction.noun import Compact
 from windrow.context import Context
 from windrow.engines.duckdb.callers import named_frames
 from windrow.engines.duckdb.constants import Parameters
-from windrow.engines.duckdb.engine import Answer, DuckDBEngine
-from windrow.engines.duckdb.frames import as_tables
+from windrow.engines.duckdb.engine import Answer
 from windrow.engines.duckdb.relations import Relation
 from windrow.engines.labels import Labels
+from windrow.engines.lake_queries import queries_of
 from windrow.engines.table_relation import TableVersion, read_context
 from windrow.errors import InvalidInput, WindrowError
 from windrow.inspection import Inspect, TableDescription, VersionRow, describe, history
@@ -181,14 +180,10 @@ class Table:
 
         >>> metrics.at(version=41).sql("select count(*) from metrics")  # doctest: +SKIP
         """
-        others = {each.name: Table(self.context, each.name).relation for each in self.context.metastore.tables()}
-        given: dict[str, Any] = {
-            "parameters": params,
-            "frames": as_tables(tables or {}, others),
-            "variables": named_frames(query),
-        }
-        with closing(DuckDBEngine(read_context(self.context), sandbox=self.context.sandbox)) as engine:
-            return engine.sql(query, others | {self.name: self.relation}, **given)
+        variables = named_frames(query)
+        queries = queries_of(self.context)
+        at = None if self.as_of is None else (self.name, self.relation)
+        return queries.engine().answer(queries.request(query, params, tables, variables, at))
 
     def _labels(self) -> Labels:
         # What metadata tells and what rows tell must be of one version.

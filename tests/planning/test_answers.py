@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.engines.streams import streamed
 
 import windrow
 from windrow.cache import CacheSettings
@@ -178,7 +179,7 @@ ANSWERED = {
 @pytest.mark.parametrize("query", ANSWERED)
 def test_these_need_no_data(gone, query):
     assert tuple(gone.sql(query).to_dict()[0].values()) == ANSWERED[query]
-    assert gone.stream(query, lambda batches: batches.read_all()).equals(gone.sql(query).to_arrow())
+    assert streamed(gone, query).equals(gone.sql(query).to_arrow())
 
 
 def test_names_are_those_that_duckdb_gives(gone):

@@ -66,24 +66,35 @@ def plain(query):
 def test_a_template_with_the_values_of_a_query_is_the_query(asked):
     templates = Templates()
     for query in asked:
-        found, fresh = templates.naming(query), Naming.of(plain(query))
-        assert found.tree == fresh.tree
-        assert repr(found.tree) == repr(fresh.tree)
-        assert (found.words, found.files) == (fresh.words, fresh.files)
+        fresh = Naming.of(plain(query))
+        with templates.lend(query) as naming:
+            assert naming.tree == fresh.tree
+            assert repr(naming.tree) == repr(fresh.tree)
+            assert (naming.words, naming.files) == (fresh.words, fresh.files)
 
 
 def test_a_query_that_differs_by_its_values_is_not_parsed_again(monkeypatch):
     templates = Templates()
-    first = templates.naming("select a from m where b = 'x' and c > 1").tree
+    with templates.lend("select a from m where b = 'x' and c > 1") as naming:
+        first = naming.tree
     monkeypatch.setattr(Naming, "of", None)
-    second = templates.naming("select a from m where b = 'y''z' and c > 22").tree
-    assert second is first
-    assert second.sql("duckdb") == "SELECT a FROM m WHERE b = 'y''z' AND c > 22"
+    with templates.lend("select a from m where b = 'y''z' and c > 22") as naming:
+        assert naming.tree is first
+        assert naming.tree.sql("duckdb") == "SELECT a FROM m WHERE b = 'y''z' AND c > 22"
+
+
+def test_a_template_is_lent_to_one_query_at_a_time():
+    templates, query = Templates(), "select a from m where b = {}"
+    with templates.lend(query.format(1)) as first, templates.lend(query.format(2)) as second:
+        assert [each.tree.sql("duckdb")[-1] for each in (first, second)] == ["1", "2"]
+    with templates.lend(query.format(3)) as third:
+        assert third.tree in (first.tree, second.tree)
 
 
 def test_marks_of_parameters_are_named_by_their_order():
-    tree = Templates().naming("select a from m where b = ? and c > ? limit 3").tree
-    assert tree.sql("duckdb") == "SELECT a FROM m WHERE b = $windrow_1 AND c > $windrow_2 LIMIT 3"
+    with Templates().lend("select a from m where b = ? and c > ? limit 3") as naming:
+        text = naming.tree.sql("duckdb")
+    assert text == "SELECT a FROM m WHERE b = $windrow_1 AND c > $windrow_2 LIMIT 3"
 
 
 @pytest.mark.parametrize("query", ["select 'a' -- 'b'", "select $$a$$", "select E'\\''", "select /* 'x */ 'y'"])
@@ -94,5 +105,6 @@ def test_where_it_takes_a_parser_to_find_literals_one_is_used(query):
 def test_no_more_templates_are_kept_than_a_few_hundred():
     templates = Templates()
     for number in range(300):
-        templates.naming(f"select a_{number} from m where b = 'x'")
+        with templates.lend(f"select a_{number} from m where b = 'x'"):
+            pass
     assert len(templates._templates) == len(templates._fixed) == 256

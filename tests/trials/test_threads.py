@@ -16,6 +16,7 @@ import traceback
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.engines.streams import streamed
 
 import windrow
 from windrow.cache import CacheSettings
@@ -171,7 +172,7 @@ class Trial:
             rows = self.lake.sql("select id, value, host from points where host = ?", [f"host-{host}"]).to_arrow()
             found = check_rows(rows, lambda ids: hosts_of(ids) == host)
         elif kind == 2:
-            rows = self.lake.stream("select id, label from points", lambda batches: batches.read_all())
+            rows = streamed(self.lake, "select id, label from points")
             found = check_rows(rows)
         else:
             (row,) = self.lake.sql(

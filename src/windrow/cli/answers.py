@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,17 +17,7 @@ from windrow.model.units import format_count
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Answers", "output_options", "write_answer"]
-
-T = TypeVar("T")
-
-
-class Answers(Protocol):
-    """Gives batches of rows to a function, and back what the function returns."""
-
-    def __call__(self, into: Callable[[pa.RecordBatchReader], T], /) -> T:
-        """Call the function once."""
-        ...
+__all__ = ["output_options", "write_answer"]
 
 
 def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -41,33 +32,35 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return form(output(command))
 
 
-def write_answer(invocation: Invocation, answers: Answers, form: Format, output: str | None) -> None:
+def write_answer(
+    invocation: Invocation, answer: AbstractContextManager[pa.RecordBatchReader], form: Format, output: str | None
+) -> None:
     """Write rows to a file, else to stdout; of a table, a terminal gets the first rows."""
     if output is not None:
-        _to_file(invocation, answers, form, output)
+        _to_file(invocation, answer, form, output)
     elif form is Format.TABLE and sys.stdout.isatty():
-        _to_terminal(answers)
+        _to_terminal(answer)
     else:
-        answers(lambda batches: write(form, batches, sys.stdout.buffer))
+        with answer as batches:
+            write(form, batches, sys.stdout.buffer)
         sys.stdout.buffer.flush()
 
 
-def _to_terminal(answers: Answers) -> None:
+def _to_terminal(answer: AbstractContextManager[pa.RecordBatchReader]) -> None:
     start = time.perf_counter()
-    found = answers(lambda batches: shown(batches, MOST_SHOWN))
+    with answer as batches:
+        rows = shown(batches, MOST_SHOWN)
     seconds = time.perf_counter() - start
-    click.echo(found.text(short=True))
-    click.secho(f"{found.counted}, {seconds:.3f} s", dim=True)
+    click.echo(rows.text(short=True))
+    click.secho(f"{rows.counted}, {seconds:.3f} s", dim=True)
 
 
-def _to_file(invocation: Invocation, answers: Answers, form: Format, output: str) -> None:
+def _to_file(
+    invocation: Invocation, answer: AbstractContextManager[pa.RecordBatchReader], form: Format, output: str
+) -> None:
     start = time.perf_counter()
-
-    def to_file(batches: pa.RecordBatchReader) -> int:
-        with written_aside(output) as sink:
-            return write(form, batches, sink)
-
-    rows = answers(to_file)
+    with answer as batches, written_aside(output) as sink:
+        rows = write(form, batches, sink)
     seconds = time.perf_counter() - start
     said = {"output": output, "format": str(form), "rows": rows, "seconds": round(seconds, 3)}
     invocation.output.answer(said, lambda: f"{format_count(rows, 'row')} in {output}, {seconds:.3f} s")

@@ -114,7 +114,7 @@ def scan(
     kind = chosen_format(invocation, form, output)
     table = open_table(one_table(path, name), native="skip" if skip_native else "refuse", recover=recover)
     names = None if chosen["columns"] is None else [each.strip() for each in chosen["columns"].split(",")]
-    write_answer(invocation, lambda into: into(table.scan(chosen["where"], names).to_reader()), kind, output)
+    write_answer(invocation, table.scan(chosen["where"], names).to_reader(), kind, output)
 
 
 def tables_named(path: str, name: str | None) -> list[Path]:

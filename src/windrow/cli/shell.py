@@ -69,11 +69,13 @@ class Shell:
             click.echo(explained(self._lake, query)[1])
             return
         if self.mode is Format.TABLE:
-            found = self._lake.stream(query, lambda batches: shown(batches, MOST_SHOWN))
-            click.echo(found.text(short=True))
-            counted = found.counted
+            with self._lake.stream(query) as batches:
+                answer = shown(batches, MOST_SHOWN)
+            click.echo(answer.text(short=True))
+            counted = answer.counted
         else:
-            rows = self._lake.stream(query, lambda batches: write(self.mode, batches, sys.stdout.buffer))
+            with self._lake.stream(query) as batches:
+                rows = write(self.mode, batches, sys.stdout.buffer)
             sys.stdout.buffer.flush()
             counted = f"{rows:,} {'row' if rows == 1 else 'rows'}"
         took = f", {time.perf_counter() - start:.3f} s" if self.timer else ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -50,7 +49,7 @@ def sql(
         elif explain or (chosen is Format.TABLE and output is None and is_explain(text)):
             invocation.output.answer(*_explained(lake, text))
         else:
-            write_answer(invocation, partial(lake.stream, text), chosen, output)
+            write_answer(invocation, lake.stream(text), chosen, output)
 
 
 def _explained(lake: Lake, query: str) -> tuple[object, Callable[[], str]]:

@@ -18,7 +18,7 @@ import click
 from windrow.cli.invocation import Invocation
 from windrow.cli.output import to_json
 from windrow.cli.text import literal, table
-from windrow.errors import InvalidInput
+from windrow.errors import InvalidInput, WindrowError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -237,7 +237,8 @@ def written_aside(path: str) -> Iterator[BinaryIO]:
             yield sink
         aside.replace(path)
     except OSError as error:
-        if isinstance(error, BrokenPipeError):
+        # What went wrong may be the query.
+        if isinstance(error, BrokenPipeError | WindrowError):
             raise
         raise InvalidInput(
             f"{path} cannot be written: {error.strerror or error}; name another file with --output"

@@ -74,16 +74,16 @@ def table_answer(
         return None
     within = time_range(predicate, table.settings.timestamp, table.settings.timestamp_unit)
     found = (kept or KeptVersions(0)).splits(context, metastore, table, version, within)
+    places = [_places(each, within, predicate) for each in found]
+    splits = [each.splits[place] for each, near in zip(found, places, strict=True) for place in near.tolist()]
+    see(splits)
+    if predicate is None and all(each.kind is Kind.ROWS for each in aggregates):
+        return [pa.scalar(sum(split.row_count for split in splits), pa.int64())] * len(aggregates)
+    for each, near in zip(found, places, strict=True):
+        each.open(context, near)
     with ExitStack() as locks:
-        places = []
         for each in found:
             locks.enter_context(each.lock)
-            near = each.within(within)
-            places.append(near if predicate is None else each.zones.prune(predicate, near))
-        splits = [each.splits[place] for each, near in zip(found, places, strict=True) for place in near.tolist()]
-        see(splits)
-        if predicate is None and all(each.kind is Kind.ROWS for each in aggregates):
-            return [pa.scalar(sum(split.row_count for split in splits), pa.int64())] * len(aggregates)
         try:
             chosen = [
                 unit
@@ -93,6 +93,15 @@ def table_answer(
             return [_value(each, chosen, types) for each in aggregates]
         except _Unknown:
             return None
+
+
+def _places(found: KeptSplits, within: tuple[int, int] | None, predicate: Predicate | None) -> NDArray[np.int64]:
+    """The places of the splits that may hold a row that matches."""
+    near = found.within(within)
+    if predicate is None:
+        return near
+    with found.lock:
+        return found.zones.prune(predicate, near)
 
 
 def table_labels(
@@ -117,9 +126,10 @@ def table_labels(
     named = {column} | (frozenset() if predicate is None else columns_of(predicate))
     labels: set[str] = set()
     for each in found:
+        places = each.within(within)
+        see([each.splits[place] for place in places.tolist()])
+        each.open(context, places)
         with each.lock:
-            places = each.within(within)
-            see([each.splits[place] for place in places.tolist()])
             if named.isdisjoint(context.old.get(each.epoch, ())):
                 labels |= _labels(context, each, places, column, predicate)
     return sorted(labels)

@@ -72,17 +72,36 @@ class KeptFiles:
 
     def units(self, context: ScanContext, places: NDArray[np.int64]) -> list[Unit]:
         """Units of all files that were ever needed, those at the places among them."""
-        missing = places[~self._is_open[places]].tolist()
+        missing = self._unopened(places)
         if missing:
-            found = open_sidecars(context, [self.files[place] for place in missing])
-            self._sidecars.update(zip(missing, found, strict=True))
-            # The bytes of a bundled sidecar are there twice.
-            self.weight += sum(weight_of(sidecar) + sidecar.content.size for sidecar in found)
-            self._is_open[missing] = True
-            self.row_groups[missing] = [sidecar.row_group_count for sidecar in found]
-            numbers = sorted(self._sidecars)
-            self._units = bundled([self._sidecars[number] for number in numbers], numbers)
+            self._add(missing, open_sidecars(context, [self.files[place] for place in missing]))
         return self._units
+
+    def open(self, context: ScanContext, places: NDArray[np.int64]) -> None:
+        """Open the sidecars of files, which may take requests; do so before you lock, and nobody waits for them."""
+        with self.lock:
+            missing = self._unopened(places)
+        if missing:
+            sidecars = open_sidecars(context, [self.files[place] for place in missing])
+            with self.lock:
+                self._add(missing, sidecars)
+
+    def _unopened(self, places: NDArray[np.int64]) -> list[int]:
+        unopened: list[int] = places[~self._is_open[places]].tolist()
+        return unopened
+
+    def _add(self, places: Sequence[int], sidecars: Sequence[Sidecar]) -> None:
+        """Bundle sidecars with those that are open; others may have opened some of them meanwhile."""
+        added = {place: each for place, each in zip(places, sidecars, strict=True) if place not in self._sidecars}
+        if not added:
+            return
+        self._sidecars |= added
+        # The bytes of a bundled sidecar are there twice.
+        self.weight += sum(weight_of(sidecar) + sidecar.content.size for sidecar in added.values())
+        self._is_open[list(added)] = True
+        self.row_groups[list(added)] = [sidecar.row_group_count for sidecar in added.values()]
+        numbers = sorted(self._sidecars)
+        self._units = bundled([self._sidecars[number] for number in numbers], numbers)
 
     def space(self, unit: Unit, columns: tuple[str, ...] | None) -> KeptSpace | None:
         """The address space for some columns of the files of a unit; None where they cannot be read so."""

@@ -67,10 +67,8 @@ def plan_table(
     narrowed = Question(question.columns, asked)
     found = (kept or KeptVersions(0)).splits(context, metastore, table, version, within)
     with ExitStack() as locks:
-        for each in found:
-            locks.enter_context(each.lock)
+        chosen = _locked_choice(context, locks, found, within, narrowed, explain=explain)
         reached = _Reached.of(each.splits[at] for each in found for at in each.within(within)) if explain else None
-        chosen = [_chosen(each, within, asked_of(narrowed, each.epoch, context.old), explain=explain) for each in found]
         splits = [split for each in chosen for split in each.splits]
         steps = reached.steps(metastore.windows(table.table_id, version), len(splits)) if reached else []
         see(splits)
@@ -95,6 +93,31 @@ class _Chosen(NamedTuple):
     def plan(self, context: ScanContext, steps: Sequence[Step] = ()) -> ScanPlan:
         zones = self.kept.zones if self.by_zones else None
         return plan_kept(context, self.kept, self.places, self.question, steps=steps, zones=zones)
+
+
+def _locked_choice(
+    context: ScanContext,
+    locks: ExitStack,
+    found: Sequence[KeptSplits],
+    within: tuple[int, int] | None,
+    question: Question,
+    *,
+    explain: bool,
+) -> list[_Chosen]:
+    """The splits of each epoch that may hold a row that matches: locked, with their sidecars open.
+
+    Sidecars are opened while nothing is locked, since that may take requests.
+    """
+    while True:
+        for each in found:
+            locks.enter_context(each.lock)
+        chosen = [_chosen(each, within, asked_of(question, each.epoch, context.old), explain=explain) for each in found]
+        unopened = [some for some in chosen if not some.kept.are_open(some.places)]
+        if not unopened:
+            return chosen
+        locks.close()
+        for some in unopened:
+            some.kept.open(context, some.places)
 
 
 def _chosen(found: KeptSplits, within: tuple[int, int] | None, question: Question, *, explain: bool) -> _Chosen:

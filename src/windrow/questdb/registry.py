@@ -8,11 +8,20 @@ from __future__ import annotations
 
 import re
 import struct
+from difflib import get_close_matches
 from pathlib import Path
 
 from windrow.errors import Damaged, NotFound, StorageError
 
-__all__ = ["is_table_folder", "parse_registry", "table_folders", "table_name"]
+__all__ = [
+    "database_folder",
+    "find_table",
+    "is_table_folder",
+    "parse_registry",
+    "table_folder",
+    "table_folders",
+    "table_name",
+]
 
 _END = struct.Struct("<q")
 _NUMBER = struct.Struct("<i")
@@ -43,6 +52,35 @@ def table_folders(database: Path) -> dict[str, Path]:
         if folder not in listed:
             named.setdefault(table_name(folder), folder)
     return {name: folder for name, folder in named.items() if is_table_folder(folder)}
+
+
+def database_folder(path: str | Path) -> Path:
+    """The folder of a database, which may be given by the root folder of its server."""
+    folder = Path(path)
+    if not folder.is_dir():
+        raise NotFound(f"{folder}: no such folder; give the folder of a QuestDB database")
+    return (folder / "db" if any((folder / "db").glob("tables.d.*")) else folder).resolve()
+
+
+def table_folder(path: str | Path) -> Path:
+    """The folder of a table, which is given by itself."""
+    folder = Path(path)
+    if not is_table_folder(folder):
+        raise NotFound(
+            f"{folder}: this is no folder of a QuestDB table, it has no _txn; give the folder, or a name too"
+        )
+    return folder.resolve()
+
+
+def find_table(database: Path, name: str) -> tuple[str, Path]:
+    """A table by name, whatever its case: how its name is spelled, and its folder."""
+    folders = table_folders(database)
+    spelled = name if name in folders else {each.lower(): each for each in folders}.get(name.lower())
+    if spelled is None:
+        near = get_close_matches(name, folders, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(sorted(folders)) or 'none'}"
+        raise NotFound(f"{database}: there is no table {name!r}; {hint}")
+    return spelled, folders[spelled]
 
 
 def table_name(folder: Path) -> str:

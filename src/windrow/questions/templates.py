@@ -4,12 +4,15 @@ A query is cut at its literals. What is between them is the key of a template: a
 the next one are put. A literal that the parser makes something else of, such as the text of an interval, is no value
 but a part of the key. Marks of parameters (`?`, `$1`) get names, so that each is known wherever it ends up.
 
-A tree that was handed out is good until the next query: whoever uses templates asks one query at a time.
+A template is lent to one query at a time, since its tree holds the values of that query. Where all templates of a shape
+are lent, another one is parsed; those that were given back wait for the next query.
 """
 
 from __future__ import annotations
 
 import re
+import threading
+from types import TracebackType
 from typing import Any, NamedTuple
 
 from sqlglot import exp
@@ -23,6 +26,9 @@ MARK = "windrow_"
 """Names of parameters that the query numbers by their order begin so."""
 
 _MOST = 256
+_MOST_IDLE = 8
+"""Templates of one shape that wait for a query."""
+_MISSING = object()
 _UNSURE = re.compile(r"\\|--|/\*|\$\w*\$|\0")
 """Where one of these is, it takes a real parser to tell what is a literal."""
 _TOKEN = re.compile(
@@ -79,33 +85,56 @@ def literals_in(query: str) -> tuple[list[str], list[Literal]] | None:
     return [*between, last + query[start:]], literals
 
 
+class Loan:
+    """The names in a query, for a `with` block; afterwards other queries may change its tree."""
+
+    __slots__ = ("_idle", "_naming", "_template")
+
+    def __init__(self, naming: Naming, template: _Template | None = None, idle: list[_Template] | None = None) -> None:
+        self._naming = naming
+        self._template = template
+        self._idle = idle
+
+    def __enter__(self) -> Naming:
+        return self._naming
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        template, self._template = self._template, None
+        if template is not None and self._idle is not None and len(self._idle) < _MOST_IDLE:
+            self._idle.append(template)
+
+
 class Templates:
-    """The templates of the queries that were asked last."""
+    """The templates of the last queries, for all threads."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._fixed: BoundedCache[tuple[Any, ...], tuple[int, ...] | None] = BoundedCache("query shapes", _MOST)
-        self._templates: BoundedCache[tuple[Any, ...], _Template] = BoundedCache("query templates", _MOST)
+        self._templates: BoundedCache[tuple[Any, ...], list[_Template]] = BoundedCache("query templates", _MOST)
+        """Those that wait for a query, by shape and literals that are part of it."""
 
-    def naming(self, query: str) -> Naming:
-        """The names in a query; its tree is good until the next call."""
-        found = literals_in(query)
-        if found is None:
-            return Naming.of(query)
-        between, literals = found
+    def lend(self, query: str) -> Loan:
+        """The names in a query; nobody else has its tree while the block lasts."""
+        parts = literals_in(query)
+        if parts is None:
+            return Loan(Naming.of(query))
+        between, literals = parts
         shape = (*between, *(literal.is_text for literal in literals))
         fixed = self._fixed.get_or_make(shape, lambda: _fixed_in(between, literals))
         if fixed is None:
-            return Naming.of(_joined(between, [literal.written for literal in literals]))
+            return Loan(Naming.of(_joined(between, [literal.written for literal in literals])))
         key = (shape, tuple(literals[place].written for place in fixed))
-        template = self._templates.get(key)
+        idle: list[_Template] = self._templates.get_or_make(key, list)
+        with self._lock:
+            template = idle.pop() if idle else None
+        template = template or _template(between, literals, fixed)
         if template is None:
-            template = _template(between, literals, fixed)
-            if template is None:
-                return Naming.of(_joined(between, [literal.written for literal in literals]))
-            self._templates.put(key, template)
+            return Loan(Naming.of(_joined(between, [literal.written for literal in literals])))
         for place, node in template.slots:
             node.set("this", literals[place].value)
-        return template.naming
+        return Loan(template.naming, template, idle)
 
 
 def _joined(between: list[str], texts: list[str]) -> str:

@@ -62,34 +62,46 @@ class Gathering:
             if not self._cells.are_hot(keys):
                 return None
             numbers = self._cells.numbers(keys)
-            try:
-                counts = self._fill(virtual, columns, numbers)
-            except (Damaged, pa.ArrowInvalid):
+            missing = self._missing(columns, numbers)
+            if not len(missing):
+                return self._gathered(virtual, columns, numbers, ReadCounts(0, 0, 0, len(keys)), needed)
+        # Others go on with their cells while these are read.
+        try:
+            decoded = decode(virtual, missing.tolist(), columns)
+            if decoded is None:
                 return None
-            if counts is None:
-                return None
-            table = _Rows(self._cells, columns, numbers, virtual.placed.rows).table(needed)
-            self._cells.shrink()
-            return Gathered(table, counts)
+            values, counts = decoded
+            with self._cells.lock:
+                numbers = self._cells.numbers(keys)
+                for column, each in zip(columns, values, strict=True):
+                    # The compiler of types does not know that texts go with texts.
+                    _kept(self._cells, column).add(numbers[missing], virtual.placed.rows[missing], each)  # type: ignore[arg-type]
+                if len(self._missing(columns, numbers)):
+                    # Another thread let all cells go meanwhile.
+                    return None
+                counts = counts._replace(cache_hits=len(keys) - len(missing))
+                return self._gathered(virtual, columns, numbers, counts, needed)
+        except (Damaged, pa.ArrowInvalid):
+            return None
+
+    def _gathered(
+        self,
+        virtual: VirtualFile,
+        columns: Sequence[Column],
+        numbers: _Longs,
+        counts: ReadCounts,
+        needed: Predicate | None,
+    ) -> Gathered:
+        table = _Rows(self._cells, columns, numbers, virtual.placed.rows).table(needed)
+        self._cells.shrink()
+        return Gathered(table, counts)
+
+    def _missing(self, columns: Sequence[Column], numbers: _Longs) -> _Longs:
+        """The places of cells that lack a column."""
+        return np.flatnonzero(~np.logical_and.reduce([_kept(self._cells, column).has(numbers) for column in columns]))
 
     def _columns(self, schema: VirtualSchema) -> list[Column] | None:
         return self._schemas.get_or_make(Same(schema), lambda: columns_of_schema(schema))
-
-    def _fill(self, virtual: VirtualFile, columns: Sequence[Column], numbers: _Longs) -> ReadCounts | None:
-        """Have all columns of all cells; None where one cannot be decoded."""
-        has = np.logical_and.reduce([_kept(self._cells, column).has(numbers) for column in columns])
-        if has.all():
-            return ReadCounts(0, 0, 0, len(numbers))
-        missing = np.flatnonzero(~has)
-        found = decode(virtual, missing.tolist(), columns)
-        if found is None:
-            return None
-        decoded, counts = found
-        for column, values in zip(columns, decoded, strict=True):
-            kept = _kept(self._cells, column)
-            # The compiler of types does not know that texts go with texts.
-            kept.add(numbers[missing], virtual.placed.rows[missing], values)  # type: ignore[arg-type]
-        return counts._replace(cache_hits=len(numbers) - len(missing))
 
 
 def _kept(cells: Cells, column: Column) -> FixedCells | TextCells:

@@ -120,7 +120,8 @@ def test_an_answer_can_be_asked_again(lake):
 def test_variables_of_the_caller_are_found(lake, kind):
     hosts = FRAMES[kind]
     assert lake.sql(JOIN).to_dict() == OWNERS
-    assert lake.stream(JOIN, lambda batches: batches.read_all().to_pylist()) == OWNERS
+    with lake.stream(JOIN) as batches:
+        assert batches.read_all().to_pylist() == OWNERS
     assert hosts is FRAMES[kind]
 
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pytest
+from tests.engines.streams import streamed
 
 from windrow.engines.duckdb.explaining import explain_request
 from windrow.errors import InvalidInput, NotFound
@@ -122,11 +123,11 @@ def test_frames_and_parameters_reach_a_query_that_is_explained(lake):
 
 
 def test_a_stream_knows_explain(lake):
-    found = lake.stream(f"explain analyze {SELECTIVE}", lambda batches: batches.read_all()).to_pylist()
+    found = streamed(lake, f"explain analyze {SELECTIVE}").to_pylist()
     assert [row["explain_key"] for row in found] == ["windrow", "physical_plan"]
     assert "run in" in found[0]["explain_value"]
     hosts = pa.table({"host": ["h0"]})
-    assert lake.stream(JOINED, lambda batches: batches.read_all(), tables={"hosts": hosts}).num_rows == 2
+    assert streamed(lake, JOINED, tables={"hosts": hosts}).num_rows == 2
 
 
 def test_a_table_takes_parameters_and_frames_and_knows_explain(lake):

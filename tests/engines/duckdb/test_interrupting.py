@@ -11,6 +11,7 @@ import time
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.engines.streams import streamed
 
 import windrow
 from windrow.cache import CacheSettings
@@ -48,7 +49,7 @@ def lake(folder):
 QUERIES = {
     "sql": lambda lake: lake.sql(ENDLESS),
     "sql over a table": lambda lake: lake.sql(f"select count(*) from t, range(10000) where {SLOW}"),
-    "stream": lambda lake: lake.stream(ENDLESS, lambda batches: batches.read_all()),
+    "stream": lambda lake: streamed(lake, ENDLESS),
     "scan": lambda lake: lake.table("t").scan(where=SLOW).to_arrow(),
     "count": lambda lake: lake.table("t").scan(where=SLOW).count(),
 }
@@ -99,7 +100,7 @@ def test_a_closed_lake_refuses_everything_by_name(lake):
     lake.close()
     for ask in (
         lambda: lake.sql("select 1"),
-        lambda: lake.stream("select * from t", lambda batches: batches.read_all()),
+        lambda: streamed(lake, "select * from t"),
         lambda: lake.table("t"),
         lake.tables,
         lambda: lake.create_table("other", sort="host|timestamp/V2"),
@@ -114,21 +115,14 @@ def test_a_closed_lake_refuses_everything_by_name(lake):
             ask()
 
 
-def test_what_takes_batches_may_close_the_lake_but_ask_nothing(lake):
-    def ask(batches):
-        with pytest.raises(InvalidInput, match="before or after"):
-            lake.sql("select 1")
-        return next(batches).num_rows
-
-    assert lake.stream("select * from t", ask) > 0
-
-    def close(batches):
-        first = next(batches).num_rows
+def test_who_reads_a_stream_may_close_the_lake(lake):
+    with lake.stream("select * from t, range(1000)") as batches:
+        assert next(batches).num_rows > 0
+        began = time.monotonic()
         lake.close()
-        return first, batches.read_all()
-
-    with pytest.raises(Closed, match="closed"):
-        lake.stream("select * from t, range(1000)", close)
+        assert time.monotonic() - began < 5
+        with pytest.raises(Closed, match="closed"):
+            batches.read_all()
     with pytest.raises(Closed, match="closed"):
         lake.sql("select 1")
 
@@ -177,7 +171,7 @@ def test_ctrl_c_at_any_moment_is_nothing_else(lake):
         lambda number: lake.sql(f"select sum(n) as n from t where n >= {number % 7}"),
         lambda number: lake.sql(f"select n from t where host = 'h1' and n < {number % 50}"),
         lambda number: lake.table("t").scan(where=f"n >= {number % 7}").to_arrow(),
-        lambda number: lake.stream(f"select n + {number} as n from t", lambda batches: batches.read_all()),
+        lambda number: streamed(lake, f"select n + {number} as n from t"),
     ]
     for ask in asking:
         for number in range(3):

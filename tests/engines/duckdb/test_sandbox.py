@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.engines.duckdb.test_table_names import SORT, points
+from tests.engines.streams import streamed
 
 import windrow
 from windrow.cache import CacheSettings
@@ -73,7 +74,7 @@ class TestAttacks:
         query, before = filled(attack, folder), sorted(folder.iterdir())
         ways = (
             lake.sql,
-            lambda text: lake.stream(text, lambda batches: batches.read_all()),
+            lambda text: streamed(lake, text),
             lake.explain,
             lambda text: lake.explain(text, analyze=True),
             lake.plan,
@@ -128,11 +129,11 @@ class TestAttacks:
             *("current_database", "current_schema", "current_schemas"),
         }
         with duckdb.connect() as connection:
-            guard = Guard(connection)
+            guard = Guard()
             for (name,) in found:
                 if name not in harmless:
                     with pytest.raises(InvalidInput, match="not allowed"):
-                        guard.names(f"select {name}()")
+                        guard.names(connection, f"select {name}()")
 
 
 class TestWhatIsAllowed:
@@ -166,7 +167,7 @@ class TestWhatIsAllowed:
         for _ in range(2):
             assert len(lake.sql(query).to_dict()) == rows
         if not query.startswith("explain"):
-            assert lake.stream(query, lambda batches: batches.read_all().num_rows) == rows
+            assert streamed(lake, query).num_rows == rows
 
     def test_parameters_and_data_that_the_program_hands_over(self, lake):
         assert lake.sql("select host from metrics where host = ?", ["a"]).to_dict() == [{"host": "a"}]

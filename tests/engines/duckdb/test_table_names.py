@@ -9,6 +9,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.engines.streams import streamed
 
 import windrow
 from windrow.engines.duckdb.statements import named_tables
@@ -54,7 +55,7 @@ class TestNamesOfTheCatalog:
             assert lake.sql(f'select count(*) as n from "{name}"').to_dict() == [{"n": 1}]
             described = [row["column_name"] for row in lake.sql(f'describe "{name}"').to_dict()]
             assert described == ["host", "timestamp"]
-            assert lake.stream(f'select * from "{name}"', lambda batches: batches.read_all().num_rows) == 1
+            assert streamed(lake, f'select * from "{name}"').num_rows == 1
 
     def test_a_table_that_another_process_makes_wins_from_then_on(self, lake):
         pg_type = points("variable")
@@ -161,7 +162,7 @@ class TestWhatTheLakeIs:
         [_, listed] = lake.sql("show all tables").to_dict()
         assert (listed["name"], listed["column_names"]) == ("metrics", ["host", "timestamp"])
         assert listed["column_types"] == ["VARCHAR", "TIMESTAMP WITH TIME ZONE"]
-        assert lake.stream("show tables", lambda batches: batches.read_all().num_rows) == 2
+        assert streamed(lake, "show tables").num_rows == 2
 
     def test_describe_and_summarize_read_the_table(self, shared):
         described = shared.sql("describe metrics").to_dict()
@@ -223,7 +224,7 @@ def test_no_statement_hides_a_table_from_the_next_query(lake, statement):
         lake.sql(statement)
     for query in ("select host from metrics order by host", "select host from metrics where host >= 'a' order by 1"):
         assert lake.sql(query).to_dict() == [{"host": "a"}, {"host": "b"}]
-        assert lake.stream(query, lambda batches: batches.read_all().num_rows) == 2
+        assert streamed(lake, query).num_rows == 2
     assert lake.sql("select count(*) as n from metrics").to_dict() == [{"n": 2}]
 
 

@@ -7,8 +7,8 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
+from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,32 +20,26 @@ from sqlglot import exp
 
 from windrow import forking
 from windrow.engines.answer import Answer
-from windrow.engines.duckdb.constants import Constants, Parameters
-from windrow.engines.duckdb.explaining import Explaining, Planning, as_table, explain_request
+from windrow.engines.duckdb.constants import Constants
+from windrow.engines.duckdb.execution import Execution
+from windrow.engines.duckdb.explaining import ExplainSink, PlanSink, as_table, explain_request
 from windrow.engines.duckdb.filesystem import VirtualFileSystem, new_database
-from windrow.engines.duckdb.frames import as_tables
 from windrow.engines.duckdb.interrupting import Worker, heeding_ctrl_c
 from windrow.engines.duckdb.listings import described, listed
 from windrow.engines.duckdb.metadata import metadata_answer
-from windrow.engines.duckdb.named_tables import FixedTables, Tables
+from windrow.engines.duckdb.named_tables import FixedTables
 from windrow.engines.duckdb.nanoseconds import FineQueries
-from windrow.engines.duckdb.refusals import refusal
 from windrow.engines.duckdb.relations import Relation
+from windrow.engines.duckdb.request import Request
 from windrow.engines.duckdb.sandbox import Guard, check_tables, lock
+from windrow.engines.duckdb.session import Session, Sessions
+from windrow.engines.duckdb.sinks import CollectSink, Sink, Statement, StreamSink
 from windrow.engines.duckdb.statements import named_tables, refuse_changes
-from windrow.engines.duckdb.table_functions import DatabaseCall, with_views
-from windrow.engines.duckdb.taking import Collecting, Statement, Streaming, Taking
+from windrow.engines.duckdb.stream import OpenStream, Stream, TableSource
+from windrow.engines.duckdb.table_functions import with_views
 from windrow.engines.duckdb.views import Bound, Views
 from windrow.engines.explanation import Explanation
-from windrow.errors import (
-    Closed,
-    InvalidInput,
-    NotFound,
-    Replaced,
-    SnapshotExpired,
-    StorageError,
-    WindrowError,
-)
+from windrow.errors import Closed, Replaced, SnapshotExpired, WindrowError
 from windrow.model.limits import Limits
 from windrow.model.predicate import Predicate
 from windrow.planning.scan_plan import ScanPlan
@@ -55,12 +49,12 @@ from windrow.questions.templates import Templates
 from windrow.reading.pins import Hold
 from windrow.reading.read_context import ReadContext
 
-__all__ = ["Answer", "Asked", "DuckDBEngine", "Relation"]
+__all__ = ["Answer", "DuckDBEngine", "Relation", "Request", "Stream"]
 
 T = TypeVar("T")
 
 _FILE_COLUMNS = frozenset({"filename", "file_row_number", "file_index"})
-"""What DuckDB tells of the files that it reads by itself."""
+"""Columns that DuckDB adds to files that it reads by itself."""
 _VECTOR = 2048
 """Rows that DuckDB works on at once."""
 _MAKES_ROWS = re.compile("unnest|generate_subscripts", re.IGNORECASE)
@@ -68,32 +62,12 @@ _MAKES_ROWS = re.compile("unnest|generate_subscripts", re.IGNORECASE)
 _ATTEMPTS = 3
 """A query over files that are replaced while it runs is planned anew, but not for ever."""
 _MOST_NARROWED = 256
-_PATIENCE = 0.05
-"""Seconds; a query that had not begun when it was told to stop is told again."""
-_CLOSE_WAITS = 10.0
-"""Seconds that closing waits for a query."""
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A query, and what the names in it can stand for."""
-
-    query: str
-    tables: Tables
-    """Those that the query names are looked at."""
-    files: Callable[[str], Relation | None] = lambda _: None
-    """What the path or address of Parquet files stands for; None leaves them to DuckDB."""
-    databases: Callable[[DatabaseCall], Relation] | None = None
-    """What a table of another database stands for; None leaves the call to DuckDB."""
-    parameters: Parameters = None
-    frames: Mapping[str, Any] = field(default_factory=dict)
-    """Data of the caller, by name, as DuckDB can read it."""
-    variables: Mapping[str, Any] = field(default_factory=dict)
-    """Data for names that stand for nothing else."""
+_ERRORS = (WindrowError, duckdb.Error, pa.ArrowException)
+_FATAL = (duckdb.FatalException, duckdb.InternalException)
 
 
 class DuckDBEngine:
-    """A kept connection; queries run one at a time. In a sandbox they read the tables that they are given, no more."""
+    """One database, and a session for each query that runs. In a sandbox queries read the given tables, no more."""
 
     def __init__(
         self,
@@ -101,26 +75,23 @@ class DuckDBEngine:
         *,
         sandbox: bool = False,
     ) -> None:
-        self._context = context
-        self._lock = threading.Lock()
         self._worker = Worker()
         self._files = VirtualFileSystem()
         self._connection = _connected(context.limits)
         self._connection.register_filesystem(self._files)
-        self._guard = Guard(self._connection) if sandbox else None
-        self._views = self._views_of(self._connection)
-        self._light = self._with("PRAGMA disable_optimizer")
-        self._profiled = self._with("PRAGMA enable_profiling = 'no_output'") if sandbox else None
+        self._guard = Guard() if sandbox else None
         if sandbox:
             lock(self._connection)
+        # None of these refers to the engine, so that it goes as soon as the lake is dropped.
+        views_of = partial(Views, files=self._files, context=context, reads_paths=not sandbox)
+        self._sessions = Sessions(
+            partial(_session, self._connection, views_of),
+            partial(_closed, context.path),
+            partial(_shut, self._connection, self._worker),
+        )
         self._templates = Templates()
         self._fine = FineQueries()
         self._narrowed: dict[tuple[int, frozenset[str] | None], tuple[Relation, Relation, pa.Schema]] = {}
-        self._is_closed = self._is_shut = False
-        self._owner: int | None = None
-        """The thread whose query is running."""
-        self._running: duckdb.DuckDBPyConnection = self._connection
-        """The cursor of that query."""
 
     def sql(
         self,
@@ -132,270 +103,230 @@ class DuckDBEngine:
         """Answer one query, in which the tables can be named.
 
         `files` says what the path or address of Parquet files stands for; None leaves them to DuckDB. `given` are other
-        parts of `Asked`.
+        parts of `Request`.
         """
-        return self.answer(Asked(query, FixedTables(tables), files, **given))
+        return self.answer(Request(query, FixedTables(tables), files, **given))
 
-    def answer(self, asked: Asked) -> Answer:
+    def answer(self, request: Request) -> Answer:
         """Answer a query; one that begins with EXPLAIN is explained."""
-        if explain_request(asked.query) is not None:
-            return Answer(as_table(self.explain(asked)))
-        return Answer(self._ask(asked, Collecting()))
+        if explain_request(request.query) is not None:
+            return Answer(as_table(self.explain(request)))
+        return Answer(self._run(request, CollectSink()))
 
-    def stream(self, asked: Asked, into: Callable[[pa.RecordBatchReader], T]) -> T:
-        """Answer a query with batches, which `into` gets while they are worked out."""
-        if explain_request(asked.query) is not None:
-            return into(as_table(self.explain(asked)).to_reader())
-        return self._ask(asked, Streaming(into))
+    def stream(self, request: Request) -> Stream:
+        """The answer to a query in batches, for a `with` block; they are worked out when they are read."""
+        self._sessions.check_open()
+        if explain_request(request.query) is not None:
+            return Stream(lambda: TableSource(as_table(self.explain(request))))
+        return Stream(partial(self._open, request))
 
-    def explain(self, asked: Asked, *, analyze: bool = False) -> Explanation:
+    def explain(self, request: Request, *, analyze: bool = False) -> Explanation:
         """Say what a query would read, and why; with `analyze` it is run, and what it read is said too."""
-        request = explain_request(asked.query)
-        if request is not None:
-            asked, analyze = replace(asked, query=request.query), analyze or request.analyze
-        return self._ask(asked, Explaining(analyze=analyze))
+        wanted = explain_request(request.query)
+        if wanted is not None:
+            request, analyze = replace(request, query=wanted.query), analyze or wanted.analyze
+        return self._run(request, ExplainSink(analyze=analyze))
 
-    def plans(self, asked: Asked) -> dict[str, ScanPlan]:
+    def plans(self, request: Request) -> dict[str, ScanPlan]:
         """What would be read for each name of a query."""
-        return self._ask(asked, Planning())
+        return self._run(request, PlanSink())
 
     def close(self) -> None:
-        """Close the connection. A query that is running ends with `Closed`, and so does each that is asked later.
+        """Close the database. A query that is running ends with `Closed`, and so does each that comes later.
 
-        A stream whose rows are being worked on ends when it asks for more; it is not waited for any longer.
+        A stream whose rows are being worked on ends when it is read on.
         """
-        self._is_closed = True
-        if self._owner == threading.get_ident():
-            return  # the query that calls this closes all when it ends
-        deadline = time.monotonic() + _CLOSE_WAITS
-        while not self._lock.acquire(timeout=_PATIENCE):
-            with suppress(duckdb.Error):  # the query ended, and closed its cursor
-                self._running.interrupt()
-            if time.monotonic() > deadline:
-                return
-        try:
-            self._shut()
-        finally:
-            self._lock.release()
+        self._sessions.close()
 
-    def _shut(self) -> None:
-        if not self._is_shut:
-            self._is_shut = True
-            self._worker.close()
-            self._light[0].close()
-            if self._profiled is not None:
-                self._profiled[0].close()
-            self._connection.close()
-
-    def _check_open(self) -> None:
-        if self._is_closed:
-            raise self._closed()
-
-    def _closed(self) -> Closed:
-        return Closed(f"lake {self._context.path}: it was closed; connect again")
-
-    def _with(self, setting: str) -> tuple[duckdb.DuckDBPyConnection, Views]:
-        """A cursor of its own for a setting, and its views."""
-        cursor = self._connection.cursor()
-        cursor.execute(setting)
-        return cursor, self._views_of(cursor)
-
-    def _views_of(self, connection: duckdb.DuckDBPyConnection) -> Views:
-        return Views(connection, self._files, self._context, reads_paths=self._guard is None)
-
-    def _ask(self, asked: Asked, take: Taking[T]) -> T:
-        self._check_open()
-        if self._owner == threading.get_ident():
-            raise InvalidInput(
-                f"lake {self._context.path}: what takes the batches of a query asks another; ask it before or after"
-            )
-        with heeding_ctrl_c(calls_user=isinstance(take, Streaming)), self._lock:
-            self._owner = threading.get_ident()
+    def _run(self, request: Request, sink: Sink[T]) -> T:
+        """Answer a query in a session, which waits for the next one afterwards."""
+        with heeding_ctrl_c(), forking.working():
+            session, is_sound = self._sessions.take(), False
             try:
-                self._check_open()
-                return self._planned(asked, take)
-            except (WindrowError, duckdb.Error, pa.ArrowException) as error:
-                # Whatever a query met that was told to stop, this is why.
-                if isinstance(error, Closed) or not self._is_closed:
-                    raise
-                raise self._closed() from error
+                with session.lock, ExitStack() as stack:
+                    session.owner = threading.get_ident()
+                    answer = self._planned(session, request, sink, stack)[1]
+                is_sound = True
+                return answer
+            except _ERRORS as error:
+                # After Ctrl-C, and errors that nobody foresaw, the cursor and its views may be in any state.
+                is_sound = not isinstance(error, _FATAL)
+                if not isinstance(error, Closed):
+                    self._sessions.check_open()
+                raise
             finally:
-                self._owner = None
-                if self._is_closed:
-                    self._shut()
+                self._sessions.give_back(session, is_sound=is_sound)
 
-    def _planned(self, asked: Asked, take: Taking[T]) -> T:
-        """Answer a query over what its names stand for now; once more where that changes meanwhile."""
-        with forking.working():
-            asked, naming, calls = self._allowed(asked)
-            named = {**asked.tables.named(self._named(naming, asked.query)), **calls}
-        for attempt in range(1, _ATTEMPTS + 1):
+    def _open(self, request: Request) -> OpenStream:
+        """Run a query as far as its first batch, in a session of its own: what nobody reads goes away with that."""
+        with heeding_ctrl_c(), forking.working():
+            session = self._sessions.take(fresh=True)
             with ExitStack() as stack:
-                try:
-                    relations, holds = _resolved(named, stack)
-                except SnapshotExpired:
-                    # A version can be dropped before it is held; there is a newer one then.
-                    if attempt == _ATTEMPTS:
-                        raise
-                    continue
-                if not _FILE_COLUMNS & (naming.words or frozenset()):
-                    relations |= {path: found for path in naming.files if (found := asked.files(path)) is not None}
-                try:
-                    return self._answer(asked, naming, relations, take)
-                except Replaced:
-                    if attempt == _ATTEMPTS or take.begun:
-                        raise
-                    for relation in relations.values():
-                        relation.forget()
-                except (NotFound, StorageError):
-                    # What is missing is no damage when its version is not kept any more.
-                    for hold in holds:
-                        hold.check()
-                    raise
+                stack.callback(self._sessions.give_back, session, is_sound=False)
+                with session.lock:
+                    session.owner = threading.get_ident()
+                    execution, batches = self._planned(session, request, StreamSink(), stack)
+                    # The query ends before its files do.
+                    stack.callback(session.close)
+                    stack.callback(batches.close)
+                return OpenStream(execution, batches, stack.pop_all())
+
+    def _planned(self, session: Session, request: Request, sink: Sink[T], stack: ExitStack) -> tuple[Execution, T]:
+        """Run a query over what its names stand for now; once more where that changes meanwhile.
+
+        What its rows need is there until the stack is closed.
+        """
+        request, calls = self._allowed(session.cursor, request)
+        with self._templates.lend(request.query) as naming:
+            if naming.statements:
+                refuse_changes(naming, request.tables.names)
+                request = replace(request, query=described(naming, request.tables) or request.query)
+            named = {**request.tables.named(_named(session.cursor, naming, request.query)), **calls}
+            for attempt in range(1, _ATTEMPTS + 1):
+                with ExitStack() as held:
+                    try:
+                        relations, holds = _resolved(named, held)
+                    except SnapshotExpired:
+                        # A version can be dropped before it is held; there is a newer one then.
+                        if attempt == _ATTEMPTS:
+                            raise
+                        continue
+                    if not _FILE_COLUMNS & (naming.words or frozenset()):
+                        files = {path: request.files(path) for path in naming.files}
+                        relations |= {path: each for path, each in files.items() if each is not None}
+                    execution = Execution(self._sessions, session, self._worker, request, relations, holds)
+                    try:
+                        answer = self._answer(execution, naming, sink, held)
+                    except Replaced:
+                        if attempt == _ATTEMPTS:
+                            raise
+                        for relation in relations.values():
+                            relation.forget()
+                    else:
+                        stack.enter_context(held.pop_all())
+                        return execution, answer
         raise AssertionError("unreachable")
 
-    def _allowed(self, asked: Asked) -> tuple[Asked, Naming, dict[str, Callable[[], Relation]]]:
-        """A statement as it is run, and its calls; one that would change or hide a table of the lake is refused."""
+    def _allowed(
+        self, cursor: duckdb.DuckDBPyConnection, request: Request
+    ) -> tuple[Request, dict[str, Callable[[], Relation]]]:
+        """A query as a sandbox runs it, and its calls of databases, each with the name that stands for it."""
         if self._guard is not None:
-            asked = _confined(asked, self._guard)
-        calls: dict[str, Callable[[], Relation]] = {}
-        if asked.databases is not None:
-            query, found = with_views(asked.query)
-            asked = asked if query is asked.query else replace(asked, query=query)
-            calls = {name: partial(asked.databases, call) for name, call in found.items() if asked.databases}
-        naming = self._templates.naming(asked.query)
-        if naming.statements:
-            refuse_changes(naming, asked.tables.names)
-            asked = replace(asked, query=described(naming, asked.tables) or asked.query)
-        return asked, naming, calls
+            request = _confined(cursor, request, self._guard)
+        if request.databases is None:
+            return request, {}
+        query, calls = with_views(request.query)
+        databases = request.databases
+        request = request if query is request.query else replace(request, query=query)
+        return request, {name: partial(databases, call) for name, call in calls.items()}
 
-    def _named(self, naming: Naming, query: str) -> set[str]:
+    def _answer(self, execution: Execution, naming: Naming, sink: Sink[T], held: ExitStack) -> T:
+        """Hand the rows of a query to a sink; an error is said in our own words."""
+        held.callback(execution.give_up)
         try:
-            return named_tables(self._connection, naming, query)
-        except duckdb.Error:
-            # The query cannot be read; what is wrong with it is said when it is run.
-            return set(naming.tables)
+            statement = self._statement(execution, naming, sink, held)
+            answer = sink(statement, execution.run)
+            if not sink.streams:
+                execution.finish()
+            return answer
+        except _ERRORS as error:
+            execution.give_up()
+            cause = execution.cause(error)
+            if cause is error:
+                raise
+            raise cause from error
 
-    def _run(self, connection: duckdb.DuckDBPyConnection, work: Callable[[], T], *, is_short: bool) -> T:
-        self._running = connection
-        self._check_open()
-        with forking.working():
-            return self._worker.run(connection, work, is_short=is_short)
+    def _statement(self, execution: Execution, naming: Naming, sink: Sink[T], held: ExitStack) -> Statement:
+        """A query that is planned, whose names are bound to what is read for them until the stack is closed."""
+        began = time.perf_counter()
+        session, relations = execution.session, execution.relations
+        request = self._rewritten(session.cursor, execution.request, naming, relations)
+        if naming.tree is None:
+            # What a statement sets or creates goes away with the cursor.
+            cursor, views = session.fresh()
+            execution.use(held.enter_context(cursor), views)
+        execution.views.drop({name.lower() for name in naming.tables} - {name.lower() for name in relations})
+        constants = execution.begin(request)
+        answer = (
+            listed(execution.cursor, request.query, request.tables)
+            if naming.tree is None
+            else self._from_metadata(session.cursor, request, naming, relations)
+        )
+        is_light = False
+        if answer is None or sink.explains:
+            needed = {} if answer is not None else self._needed(constants, naming, relations)
+            plans = self._plans(naming, relations, needed, sink, execution.views)
+            is_light = isinstance(sink, CollectSink) and not constants.is_open and _is_light(request, naming, plans)
+            if is_light:
+                execution.use(*session.light)
+            is_bound = sink.runs or sink.explains
+            execution.bound += [execution.views.bind(held, each) for each in plans] if is_bound else plans
+        for name, frame in request.frames_for(naming, relations).items():
+            execution.register(held, name, frame)
+        execution.is_short = is_light and all(map(_is_one_vector, execution.bound))
+        is_select = naming.tree is not None and ";" not in request.query
+        planning = time.perf_counter() - began
+        return Statement(
+            execution.cursor, request.query, request.parameters, is_select, execution.bound, planning, answer
+        )
 
-    def _rewritten(self, asked: Asked, naming: Naming, relations: Mapping[str, Relation]) -> Asked:
+    def _rewritten(
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        request: Request,
+        naming: Naming,
+        relations: Mapping[str, Relation],
+    ) -> Request:
         """The same question as DuckDB understands it."""
         if naming.tree is None:
-            return asked
+            return request
         columns = {name: relation.columns for name, relation in relations.items()}
-        query = self._fine.rewritten(self._connection, asked.query, columns)
-        return asked if query is asked.query else replace(asked, query=query)
-
-    def _answer(self, asked: Asked, naming: Naming, relations: Mapping[str, Relation], take: Taking[T]) -> T:
-        began = time.perf_counter()
-        with ExitStack() as stack:
-            busy = stack.enter_context(ExitStack())
-            busy.enter_context(forking.working())
-            asked = self._rewritten(asked, naming, relations)
-            connection, views = self._connection, self._views
-            if self._profiled is not None and take.explains and take.runs:
-                connection, views = self._profiled
-            elif isinstance(take, Streaming) or naming.tree is None:
-                # Rows that nobody comes to read go away with the cursor, and so does what a statement sets or creates.
-                connection = stack.enter_context(self._connection.cursor())
-                views = self._views_of(connection)
-            views.drop({name.lower() for name in naming.tables} - {name.lower() for name in relations})
-            constants, bound = Constants(connection, asked.parameters), list[Bound]()
-            stack.callback(self._give_up, constants, views)
-            try:
-                known = (
-                    listed(connection, asked.query, asked.tables)
-                    if naming.tree is None
-                    else self._from_metadata(asked, naming, relations)
-                )
-                if known is None or take.explains:
-                    needed = {} if known is not None else self._needed(constants, naming, relations)
-                    plans = self._plans(naming, relations, needed, take, views)
-                    if isinstance(take, Collecting) and not constants.is_open and self._is_light(asked, naming, plans):
-                        connection, views = self._light
-                    bound += [views.bind(stack, each) for each in plans] if take.runs or take.explains else plans
-                for name, frame in _frames(asked, naming, relations).items():
-                    connection.register(name, frame)
-                    stack.callback(connection.unregister, name)
-                is_select = naming.tree is not None and ";" not in asked.query
-                planning = time.perf_counter() - began
-                is_profiled = self._profiled is not None
-                statement = Statement(
-                    connection, asked.query, asked.parameters, is_select, bound, planning, known, is_profiled
-                )
-                is_short = views is self._light[1] and all(map(_is_one_vector, bound))
-                # What takes batches may be code of the user: a fork does not wait for that.
-                busy.close()
-                taken = take(statement, lambda work: self._run(connection, work, is_short=is_short))
-                busy.enter_context(forking.working())
-                constants.end(commit=True)
-            except duckdb.Error as error:
-                self._give_up(constants, views)
-                failures = (reader.failure for each in bound for reader in each.readers)
-                failure = next((found for found in failures if found is not None), None)
-                raise (failure or _refused(error, asked, relations)) from error
-            for each in bound:
-                for reader in each.readers:
-                    reader.finish()
-            return taken
+        query = self._fine.rewritten(cursor, request.query, columns)
+        return request if query is request.query else replace(request, query=query)
 
     def _plans(
         self,
         naming: Naming,
         relations: Mapping[str, Relation],
         needed: Mapping[str, Predicate | None],
-        take: Taking[T],
+        sink: Sink[T],
         views: Views,
     ) -> list[Bound]:
         """What is read for each name, and the rows themselves where these are few and the query is run."""
         plans = []
         for name, relation in relations.items():
             narrow, rows = self._narrow(relation, naming)[0], needed.get(name)
-            planned = relation.explain if take.explains and relation.explain else relation.plan
+            planned = relation.explain if sink.explains and relation.explain else relation.plan
             plan = planned(Question(tuple(narrow.columns.names), rows))
-            plans.append(Bound(name, narrow, plan, rows, views.gathered(plan, rows) if take.runs else None))
+            plans.append(Bound(name, narrow, plan, rows, views.gathered(plan, rows) if sink.runs else None))
         return plans
 
-    def _is_light(self, asked: Asked, naming: Naming, plans: Sequence[Bound]) -> bool:
-        """Whether a query is one SELECT from few rows of one table: there is nothing for an optimizer to gain."""
-        tree = naming.tree
-        return (
-            isinstance(tree, exp.Select)
-            and naming.scopes is not None
-            and len(naming.scopes) == len(naming.tables) == len(plans) == 1
-            and plans[0].gathered is not None
-            and not (asked.frames or tree.args.get("joins") or tree.args.get("laterals"))
-            and not _MAKES_ROWS.search(asked.query)
-        )
-
-    def _from_metadata(self, asked: Asked, naming: Naming, relations: Mapping[str, Relation]) -> pa.Table | None:
+    def _from_metadata(
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        request: Request,
+        naming: Naming,
+        relations: Mapping[str, Relation],
+    ) -> pa.Table | None:
         """The answer, if it is one row of counts and bounds of which metadata is certain."""
-        if asked.parameters or not _counts_only(naming.tree) or not any(each.answer for each in relations.values()):
+        if request.parameters or not _counts_only(naming.tree) or not any(each.answer for each in relations.values()):
             return None
         narrow = {name: self._narrow(relation, naming)[0] for name, relation in relations.items()}
-        with self._connection.cursor() as cursor:
-            cursor.begin()
-            return metadata_answer(cursor, asked.query, naming, narrow)
-
-    def _give_up(self, constants: Constants, views: Views) -> None:
-        if constants.is_open:
-            views.forget()
-        constants.end(commit=False)
+        with cursor.cursor() as apart:
+            apart.begin()
+            return metadata_answer(apart, request.query, naming, narrow)
 
     def _narrow(self, relation: Relation, naming: Naming) -> tuple[Relation, pa.Schema]:
         """The relation with those columns alone that a query can mean, and its columns that no row keeps elsewhere."""
         key = id(relation), naming.words
-        if key not in self._narrowed:
+        cached = self._narrowed.get(key)
+        if cached is None:
+            narrow = relation.narrowed(naming)
             if len(self._narrowed) >= _MOST_NARROWED:
                 self._narrowed.clear()
-            narrow = relation.narrowed(naming)
-            # The relation is held, so that nothing else gets its id.
-            self._narrowed[key] = relation, narrow, narrow.plain_columns
-        return self._narrowed[key][1:]
+            # The relation is held, so that nothing else gets its id. Of two threads that come here the first one wins.
+            cached = self._narrowed.setdefault(key, (relation, narrow, narrow.plain_columns))
+        return cached[1:]
 
     def _needed(
         self, constants: Constants, naming: Naming, relations: Mapping[str, Relation]
@@ -421,11 +352,19 @@ def _resolved(named: Mapping[str, Callable[[], Relation]], stack: ExitStack) -> 
     return relations, [stack.enter_context(each.hold()) for each in relations.values() if each.hold]
 
 
-def _confined(asked: Asked, guard: Guard) -> Asked:
+def _named(cursor: duckdb.DuckDBPyConnection, naming: Naming, query: str) -> set[str]:
+    try:
+        return named_tables(cursor, naming, query)
+    except duckdb.Error:
+        # The query cannot be read; what is wrong with it is said when it is run.
+        return set(naming.tables)
+
+
+def _confined(cursor: duckdb.DuckDBPyConnection, request: Request, guard: Guard) -> Request:
     """The same without files and variables of the caller, if it is one that a sandbox runs."""
-    names = guard.names(asked.query)
-    check_tables(names, [*asked.tables.named(path[0] for path in names.tables), *asked.frames])
-    return replace(asked, files=lambda _: None, databases=None, variables={})
+    names = guard.names(cursor, request.query)
+    check_tables(names, [*request.tables.named(path[0] for path in names.tables), *request.frames])
+    return replace(request, files=lambda _: None, databases=None, variables={})
 
 
 def _connected(limits: Limits) -> duckdb.DuckDBPyConnection:
@@ -435,6 +374,19 @@ def _connected(limits: Limits) -> duckdb.DuckDBPyConnection:
     spilled = Path(tempfile.gettempdir()) / f"windrow-{uuid4().hex}"
     connection.execute("SET temp_directory = ?", [str(spilled)])
     return connection
+
+
+def _session(connection: duckdb.DuckDBPyConnection, views_of: Callable[[duckdb.DuckDBPyConnection], Views]) -> Session:
+    return Session(connection.cursor(), views_of)
+
+
+def _closed(path: str) -> Closed:
+    return Closed(f"lake {path}: it was closed; connect again")
+
+
+def _shut(connection: duckdb.DuckDBPyConnection, worker: Worker) -> None:
+    worker.close()
+    connection.close()
 
 
 def _is_one_vector(bound: Bound) -> bool:
@@ -448,14 +400,14 @@ def _counts_only(tree: exp.Expr | None) -> bool:
     return isinstance(tree, exp.Select) and all(isinstance(each.unalias(), kinds) for each in tree.expressions)
 
 
-def _frames(asked: Asked, naming: Naming, relations: Mapping[str, Relation]) -> dict[str, Any]:
-    taken = {name.lower() for name in (*relations, *asked.frames)}
-    found = {name: asked.variables[name] for name in naming.tables if name in asked.variables}
-    found = {name: frame for name, frame in found.items() if name.lower() not in taken}
-    return {**asked.frames, **as_tables(found, relations)}
-
-
-def _refused(error: duckdb.Error, asked: Asked, relations: Mapping[str, Relation]) -> Exception:
-    tables = [*asked.tables.names, *asked.frames]
-    columns = [name for relation in relations.values() for name in (*relation.columns.names, *relation.extra_names)]
-    return refusal(error, tables, list(dict.fromkeys(columns)))
+def _is_light(request: Request, naming: Naming, plans: Sequence[Bound]) -> bool:
+    """Whether a query is one SELECT from few rows of one table: there is nothing for an optimizer to gain."""
+    tree = naming.tree
+    return (
+        isinstance(tree, exp.Select)
+        and naming.scopes is not None
+        and len(naming.scopes) == len(naming.tables) == len(plans) == 1
+        and plans[0].gathered is not None
+        and not (request.frames or tree.args.get("joins") or tree.args.get("laterals"))
+        and not _MAKES_ROWS.search(request.query)
+    )

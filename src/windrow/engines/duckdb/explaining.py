@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from windrow.engines.duckdb.taking import Run, Statement
+from windrow.engines.duckdb.sinks import Run, Statement
 from windrow.engines.duckdb.views import Bound, Rows
 from windrow.engines.explanation import Explanation, FunnelStep, Reads, TableFunnel
 from windrow.planning.scan_plan import NOTHING, ScanPlan
 from windrow.questions.spelling import spelled
 from windrow.reading.virtual_reader import VirtualReader
 
-__all__ = ["ExplainRequest", "Explaining", "Planning", "as_table", "explain_request"]
+__all__ = ["ExplainRequest", "ExplainSink", "PlanSink", "as_table", "explain_request"]
 
 _EXPLAIN = re.compile(
     r"(?:\s|--[^\n]*\n|/\*.*?\*/)*explain\s+(analyze\s+)?(?=[\s(]*(?:select|with|from|values|pivot|unpivot)\b)",
@@ -42,35 +42,35 @@ def as_table(explanation: Explanation) -> pa.Table:
     return pa.table({"explain_key": keys, "explain_value": values})
 
 
-class Planning:
+class PlanSink:
     """The plans of a query."""
 
-    begun = False
     explains = False
     runs = False
+    streams = False
 
     def __call__(self, statement: Statement, run: Run) -> dict[str, ScanPlan]:  # noqa: ARG002
         """Return the plans; nothing is run."""
         return {bound.name: bound.plan for bound in statement.bound}
 
 
-class Explaining:
+class ExplainSink:
     """What a query reads and why, with DuckDB's own plan; with `analyze` it is run."""
 
-    begun = False
     explains = True
+    streams = False
 
     def __init__(self, *, analyze: bool) -> None:
         self.runs = self._analyze = analyze
 
     def __call__(self, statement: Statement, run: Run) -> Explanation:
         """Return the explanation."""
-        is_known = statement.known is not None
+        is_known = statement.answer is not None
         was_run = self._analyze and not is_known
         began = time.perf_counter()
         rows, plan = _run(statement, run) if was_run else (None, _planned(statement, run))
-        if self._analyze and statement.known is not None:
-            rows = len(statement.known)
+        if self._analyze and statement.answer is not None:
+            rows = len(statement.answer)
         seconds = time.perf_counter() - began if self._analyze else None
         tables = tuple(_funnel(bound, was_run=was_run, is_known=is_known) for bound in statement.bound)
         return Explanation(
@@ -86,15 +86,13 @@ class Explaining:
 def _run(statement: Statement, run: Run) -> tuple[int, str]:
     """Run the query; how many rows its answer has, and what DuckDB says of how it went."""
     connection = statement.connection
-    if not statement.is_profiled:
-        connection.execute("PRAGMA enable_profiling = 'no_output'")
+    connection.execute("PRAGMA enable_profiling = 'no_output'")
     try:
         rows = len(statement.table(run))
         # The hints of DuckDB's package do not know the name of the format that EXPLAIN ANALYZE has.
         return rows, str(connection.get_profiling_information(format="text"))  # type: ignore[arg-type]
     finally:
-        if not statement.is_profiled:
-            connection.execute("PRAGMA disable_profiling")
+        connection.execute("PRAGMA disable_profiling")
 
 
 def _planned(statement: Statement, run: Run) -> str:

@@ -63,6 +63,7 @@ class ForeignRelations:
 
         def plan(question: Question) -> ScanPlan:
             asked = question if context.prune else Question(question.columns, None)
+            kept.open(context, kept.places)
             with kept.lock:
                 return plan_kept(context, kept, kept.places, asked)
 

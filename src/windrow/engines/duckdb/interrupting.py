@@ -137,11 +137,11 @@ class _Heed:
 
 
 @contextmanager
-def heeding_ctrl_c(*, calls_user: bool = False) -> Iterator[None]:
+def heeding_ctrl_c() -> Iterator[None]:
     """For a block that calls DuckDB: where Ctrl-C came meanwhile, no other error than KeyboardInterrupt comes out.
 
     Code of ours that DuckDB calls may be where Python delivers Ctrl-C, and DuckDB makes an error of its own of it. A
-    block that ends well is ended by it too, unless it calls code of the user, who may have handled it.
+    block that ends well is ended by it too.
     """
     handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
@@ -160,7 +160,7 @@ def heeding_ctrl_c(*, calls_user: bool = False) -> Iterator[None]:
     finally:
         if heed is not handler:
             signal.signal(signal.SIGINT, handler)
-    if heed.count > before and not calls_user:
+    if heed.count > before:
         raise KeyboardInterrupt
 
 

@@ -67,7 +67,7 @@ def fine_columns(schema: pa.Schema) -> dict[str, Fine]:
 
 
 class FineQueries:
-    """Rewrites the queries of an engine; the last ones are kept."""
+    """Rewrites the queries of an engine; the last ones are cached for all threads."""
 
     def __init__(self) -> None:
         self._rewritten: BoundedCache[tuple[str, str], str] = BoundedCache("queries of nanoseconds", _MOST)

@@ -49,6 +49,8 @@ _SETTINGS = (
     "SET allow_community_extensions = false",
     f"SET allowed_directories = ['{PROTOCOL}://']",
     "SET enable_external_access = false",
+    # Each session has a cursor without the optimizer, and is profiled when it is explained.
+    "SET allowed_configs = ['enable_optimizer', 'enable_profiling']",
     "SET lock_configuration = true",
 )
 
@@ -60,29 +62,29 @@ def lock(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 class Guard:
-    """Decides what may be run; what it found of the last queries is cached."""
+    """Decides what may be run; the names of the last queries are cached for all threads."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
-        self._connection = connection
+    def __init__(self) -> None:
         self._names: BoundedCache[str, Names] = BoundedCache("sandboxed queries", _MOST)
 
-    def names(self, query: str) -> Names:
+    def names(self, cursor: duckdb.DuckDBPyConnection, query: str) -> Names:
         """Return what a query names; one that is more than a SELECT, or calls what it must not, is InvalidInput."""
-        return self._names.get_or_make(query, lambda: self._checked(query))
+        return self._names.get_or_make(query, lambda: _checked(cursor, query))
 
-    def _checked(self, query: str) -> Names:
-        try:
-            statements = parsed_selects(self._connection, query)
-        except (InvalidInput, duckdb.Error) as error:
-            problem = str(error).removeprefix("the query cannot be read as SELECT: ")
-            raise InvalidInput(f"sandbox: only SELECT is run here; DuckDB says: {problem}") from error
-        if len(statements) != 1:
-            raise InvalidInput(f"sandbox: one SELECT is run at a time, and these are {len(statements)} statements")
-        names = names_in(statements[0])
-        if names.listings and statements[0].get("from_table", {}).get("type") != "SHOW_REF":
-            raise InvalidInput("sandbox: SHOW TABLES stands alone, and is no part of another query")
-        check_functions(names)
-        return names
+
+def _checked(cursor: duckdb.DuckDBPyConnection, query: str) -> Names:
+    try:
+        statements = parsed_selects(cursor, query)
+    except (InvalidInput, duckdb.Error) as error:
+        problem = str(error).removeprefix("the query cannot be read as SELECT: ")
+        raise InvalidInput(f"sandbox: only SELECT is run here; DuckDB says: {problem}") from error
+    if len(statements) != 1:
+        raise InvalidInput(f"sandbox: one SELECT is run at a time, and these are {len(statements)} statements")
+    names = names_in(statements[0])
+    if names.listings and statements[0].get("from_table", {}).get("type") != "SHOW_REF":
+        raise InvalidInput("sandbox: SHOW TABLES stands alone, and is no part of another query")
+    check_functions(names)
+    return names
 
 
 def check_functions(names: Names) -> None:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pytest
+from tests.engines.streams import streamed
 
 import windrow
 from windrow.cache import CacheSettings
@@ -28,16 +29,17 @@ def lake(tmp_path):
 
 def test_batches_hold_the_same_rows(lake):
     query = "select host, n from t where n % 3 = 0 order by n"
-    assert lake.stream(query, lambda batches: batches.read_all()).equals(lake.sql(query).to_arrow())
+    assert streamed(lake, query).equals(lake.sql(query).to_arrow())
 
 
 def test_an_answer_without_rows_has_columns(lake):
-    found = lake.stream("select host as h, n as h from t where n < 0", lambda batches: batches.read_all())
-    assert (found.column_names, len(found)) == (["h", "h_1"], 0)
+    rows = streamed(lake, "select host as h, n as h from t where n < 0")
+    assert (rows.column_names, len(rows)) == (["h", "h_1"], 0)
 
 
 def test_what_is_left_unread_does_no_harm(lake):
-    assert len(lake.stream("select * from t, range(1000)", next)) > 0
+    with lake.stream("select * from t, range(1000)") as batches:
+        assert len(next(batches)) > 0
     assert lake.sql("select count(*) as n from t").to_dict() == [{"n": 5000}]
 
 
@@ -45,39 +47,31 @@ def test_rows_come_before_the_last_is_known(lake):
     """The last row cannot be had; those before it can."""
     query = "select case when range = 3000000 then error('the end')::bigint else range end as n from range(3000001)"
     seen = []
-
-    def count(batches):
-        seen.extend(len(batch) for batch in batches)
-
-    with pytest.raises(InvalidInput, match="the end"):
-        lake.stream(query, count)
+    with lake.stream(query) as batches, pytest.raises(InvalidInput, match="the end"):
+        seen.extend(map(len, batches))
     assert sum(seen) > 0
 
 
 def test_errors_are_the_same(lake):
-    taken = []
-    with pytest.raises(NotFound, match="nope"):
-        lake.stream("select * from nope", taken.append)
-    with pytest.raises(InvalidInput, match="does not fit"):
-        lake.stream("select host::integer from t", taken.append)
-    with pytest.raises(InvalidInput, match="empty"):
-        lake.stream(" ", taken.append)
-    assert taken == []
+    for query, kind, words in (
+        ("select * from nope", NotFound, "nope"),
+        ("select host::integer from t", InvalidInput, "does not fit"),
+        (" ", InvalidInput, "empty"),
+    ):
+        with pytest.raises(kind, match=words), lake.stream(query):
+            pytest.fail("the block was entered")
 
 
-def test_errors_of_the_taker_are_its_own(lake):
-    def fail(batches):
+def test_errors_of_the_block_are_its_own(lake):
+    with pytest.raises(BrokenPipeError, match="nobody reads"), lake.stream("select * from t"):
         raise BrokenPipeError("nobody reads")
-
-    with pytest.raises(BrokenPipeError, match="nobody reads"):
-        lake.stream("select * from t", fail)
 
 
 def test_a_file_that_goes_away_is_an_error_not_an_end(lake, tmp_path):
     for path in (tmp_path / "lake" / "t").glob("*/*/*.parquet"):
         path.unlink()
     with pytest.raises(NotFound, match="parquet"):
-        lake.stream("select sum(n) from t", lambda batches: batches.read_all())
+        streamed(lake, "select sum(n) from t")
 
 
 @pytest.mark.parametrize("where", ["n < 9", "n < 4500"])
@@ -102,6 +96,6 @@ def test_ctrl_c_ends_the_query_and_nothing_else(lake, ask):
     long = "select sum(hash(a.range * b.range) % 7) from range(100000) a, range(200000) b"
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        lake.sql(long) if ask == "sql" else lake.stream(long, lambda batches: batches.read_all())
+        lake.sql(long) if ask == "sql" else streamed(lake, long)
     timer.join()
     assert lake.sql("select count(*) as n from t").to_dict() == [{"n": 5000}]

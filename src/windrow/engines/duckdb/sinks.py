@@ -1,4 +1,4 @@
-"""How the rows of an answer are taken from DuckDB: all at once, or batch by batch as they are worked out."""
+"""Where the rows of a query go: into one Arrow table, or out batch by batch while DuckDB works."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -15,7 +15,7 @@ from windrow.engines.duckdb.submit import submitted
 from windrow.engines.duckdb.views import Bound
 from windrow.errors import InvalidInput
 
-__all__ = ["Collecting", "Run", "Statement", "Streaming", "Taking"]
+__all__ = ["Batches", "CollectSink", "Run", "Sink", "Statement", "StreamSink"]
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -36,15 +36,13 @@ class Statement:
     """What its names stand for, and what is read for them."""
     planning: float = 0.0
     """Seconds that went by before it could run."""
-    known: pa.Table | None = None
+    answer: pa.Table | None = None
     """The answer, where metadata has it."""
-    is_profiled: bool = False
-    """Whether the connection reports how queries go by itself."""
 
     def result(self) -> duckdb.DuckDBPyRelation:
         """The result, of which nothing is worked out yet."""
-        if self.known is not None:
-            return self.connection.from_arrow(self.known)
+        if self.answer is not None:
+            return self.connection.from_arrow(self.answer)
         result = self.connection.sql(self.query, params=self.parameters)
         if result is None:
             raise InvalidInput("the query is empty; write a select")
@@ -52,8 +50,8 @@ class Statement:
 
     def table(self, run: Run) -> pa.Table:
         """All rows. One SELECT is run at once, where DuckDB can: a result that is asked for first is bound twice."""
-        if self.known is not None:
-            return self.known
+        if self.answer is not None:
+            return self.answer
         work = submitted(self.connection, self.query, self.parameters) if self.is_select else None
         return run(self.result().to_arrow_table if work is None else work)
 
@@ -65,67 +63,73 @@ class Run(Protocol):
         """Return what the work gives."""
 
 
-class Taking(Protocol[T_co]):
+class Sink(Protocol[T_co]):
     """Takes the rows of a result."""
 
-    begun: bool
-    """Whether somebody has got rows, so that the query cannot be run again unnoticed."""
     explains: bool
     """Whether plans should count how much there was to begin with."""
     runs: bool
     """Whether the query is run, so that rows are read."""
+    streams: bool
+    """Whether rows are read while the query runs."""
 
     def __call__(self, statement: Statement, run: Run) -> T_co:
         """Take the rows, and return what became of them; DuckDB's own part of it is done by `run`."""
 
 
-class Collecting:
+class CollectSink:
     """All rows, as one Arrow table."""
 
-    begun = False
     explains = False
     runs = True
+    streams = False
 
     def __call__(self, statement: Statement, run: Run) -> pa.Table:
         """Return the rows."""
         table = statement.table(run)
         names = table.column_names
-        return table if len(set(names)) == len(names) else table.rename_columns(_apart(names))
+        return table if len(set(names)) == len(names) else table.rename_columns(_unique(names))
 
 
-class Streaming(Generic[T]):
-    """Batches, handed over while the query runs; what takes them is called when the first one is there."""
+class Batches:
+    """The rows of a query that is running; the first batch is there, the others are worked out when they are read."""
+
+    def __init__(self, reader: pa.RecordBatchReader, run: Run) -> None:
+        self._reader = reader
+        self._run = run
+        self._first = self._read()
+        fields = zip(reader.schema, _unique(reader.schema.names), strict=True)
+        self.schema = pa.schema([each.with_name(name) for each, name in fields])
+
+    def next(self) -> pa.RecordBatch | None:
+        """The next batch; None at the end."""
+        batch, self._first = self._first, None
+        batch = self._read() if batch is None else batch
+        return None if batch is None else pa.RecordBatch.from_arrays(batch.columns, schema=self.schema)
+
+    def _read(self) -> pa.RecordBatch | None:
+        with _errors_named():
+            return self._run(lambda: next(self._reader, None))
+
+    def close(self) -> None:
+        """Let go of the rows that nobody reads."""
+        self._first = None
+        self._reader.close()
+
+
+class StreamSink:
+    """Batches that are read while the query runs."""
 
     explains = False
     runs = True
+    streams = True
 
-    def __init__(self, into: Callable[[pa.RecordBatchReader], T]) -> None:
-        self._into = into
-        self.begun = False
-
-    def __call__(self, statement: Statement, run: Run) -> T:
-        """Hand the rows over."""
+    def __call__(self, statement: Statement, run: Run) -> Batches:
+        """Return the batches, when the first one is there."""
         result = statement.result()
-
-        def batch() -> pa.RecordBatch | None:
-            with _errors_named():
-                return run(lambda: next(reader, None))
-
         with _errors_named():
             reader = run(lambda: result.to_arrow_reader(_BATCH_ROWS))
-        first = batch()
-        fields = zip(reader.schema, _apart(reader.schema.names), strict=True)
-        schema = pa.schema([each.with_name(name) for each, name in fields])
-        self.begun = True
-        return self._into(pa.RecordBatchReader.from_batches(schema, _renamed(first, batch, schema)))
-
-
-def _renamed(
-    batch: pa.RecordBatch | None, following: Callable[[], pa.RecordBatch | None], schema: pa.Schema
-) -> Iterator[pa.RecordBatch]:
-    while batch is not None:
-        yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
-        batch = following()
+        return Batches(reader, run)
 
 
 @contextmanager
@@ -139,10 +143,10 @@ def _errors_named() -> Iterator[None]:
         raise duckdb.Error(str(error)) from error
 
 
-def _apart(names: Sequence[str]) -> list[str]:
+def _unique(names: Sequence[str]) -> list[str]:
     """Columns of one name would be one in a dictionary; the second becomes name_1, and so on."""
-    apart: dict[str, None] = {}
+    unique: dict[str, None] = {}
     for name in names:
         others = (f"{name}_{number}" for number in itertools.count(1))
-        apart[name if name not in apart else next(other for other in others if other not in apart)] = None
-    return list(apart)
+        unique[name if name not in unique else next(other for other in others if other not in unique)] = None
+    return list(unique)

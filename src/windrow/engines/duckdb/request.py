@@ -1,0 +1,41 @@
+"""What a caller wants of the engine: a query, and what the names in it can stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from windrow.engines.duckdb.constants import Parameters
+from windrow.engines.duckdb.frames import as_tables
+from windrow.engines.duckdb.named_tables import Tables
+from windrow.engines.duckdb.relations import Relation
+from windrow.engines.duckdb.table_functions import DatabaseCall
+from windrow.questions.naming import Naming
+
+__all__ = ["Request"]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A query, and what the names in it can stand for."""
+
+    query: str
+    tables: Tables
+    """Those that the query names are looked at."""
+    files: Callable[[str], Relation | None] = lambda _: None
+    """What the path or address of Parquet files stands for; None leaves them to DuckDB."""
+    databases: Callable[[DatabaseCall], Relation] | None = None
+    """What a table of another database stands for; None leaves the call to DuckDB."""
+    parameters: Parameters = None
+    frames: Mapping[str, Any] = field(default_factory=dict)
+    """Data of the caller, by name, as DuckDB can read it."""
+    variables: Mapping[str, Any] = field(default_factory=dict)
+    """Data for names that stand for nothing else."""
+
+    def frames_for(self, naming: Naming, relations: Mapping[str, Relation]) -> dict[str, Any]:
+        """The data of the caller that a query names, as DuckDB can read it."""
+        taken = {name.lower() for name in (*relations, *self.frames)}
+        named = {name: self.variables[name] for name in naming.tables if name in self.variables}
+        free = {name: frame for name, frame in named.items() if name.lower() not in taken}
+        return {**self.frames, **as_tables(free, relations)}
