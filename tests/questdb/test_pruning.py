@@ -111,7 +111,7 @@ def test_sql_reads_what_scans_read(table, tmp_path, condition):
     query = f"select count(*) from questdb('{table.folder}') where {condition}"
     with windrow.connect(tmp_path / "lake") as lake:
         assert "1 of 5 row groups" in str(lake.explain(query))
-        assert lake.sql(query).arrow().to_pydict() == {"count_star()": [1]}
+        assert lake.sql(query).to_arrow().to_pydict() == {"count_star()": [1]}
 
 
 @pytest.mark.parametrize(
