@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 from sqlalchemy import text
 
-import windrow
 from windrow.errors import AlreadyExists, ConfigError, Damaged, Incompatible, InvalidInput, NotFound
 from windrow.identity.identify import identify
 from windrow.identity.marker import MARKER
+from windrow.lake import open_lake
 from windrow.metastore import SqlMetastore
 from windrow.testing.worlds import points
 
@@ -35,7 +35,7 @@ def either(request, metastore):
 
 
 def opened(place, metastore=None, **options):
-    return windrow.connect(place, metastore=metastore, cache=None, **options)
+    return open_lake(place, metastore, cache=None, **options)
 
 
 def filled(place, metastore=None, name="events", rows=1, **options):
