@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import windrow
 from windrow.cache import CacheSettings
+from windrow.engines.table_relation import scan_context
 from windrow.planning.listed_files import KeptVersions
 from windrow.planning.table_plans import plan_table
 from windrow.questions.naming import Question
@@ -45,7 +46,7 @@ def table(tmp_path_factory):
 
 def planned(table, where, columns, kept, version=None):
     question = Question(columns, None if where is None else parse_where(where))
-    record, context = table.record, table._scan_context()
+    record, context = table.record, scan_context(table.context)
     return plan_table(
         context, table.context.metastore, record, version or record.version, question, explain=True, kept=kept
     )

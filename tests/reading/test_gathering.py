@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import windrow
 from windrow.cache import CacheSettings
+from windrow.engines.table_relation import scan_context
 from windrow.planning.table_plans import plan_table
 from windrow.questions.naming import Question
 from windrow.questions.where import parse_where
@@ -74,7 +75,7 @@ def gathering():
 
 def planned(table, where, columns=COLUMNS):
     predicate = None if where is None else parse_where(where)
-    record, context = table.record, table._scan_context()
+    record, context = table.record, scan_context(table.context)
     plan = plan_table(
         context,
         table.context.metastore,
