@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 import duckdb
 import numpy as np
@@ -27,7 +28,7 @@ from windrow.storage.handles import Handle
 from windrow.testing.worlds import compact, visible
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-COLUMNS = ("metric_name", "host", "timestamp", "value", "reading", "count", "small", "single", "local")
+COLUMNS = ("metric_name", "host", "timestamp", "value", "reading", "count", "small", "single", "local", "price", "rate")
 
 
 def batch(seed, rows, metrics):
@@ -37,6 +38,7 @@ def batch(seed, rows, metrics):
     values = random.normal(size=rows)
     values[::9] = math.nan
     nothing = random.random(rows) < 0.2
+    rates = np.random.default_rng(seed).integers(-9, 9, rows)
     return pa.table(
         {
             "metric_name": [f"metric_{n}" for n in random.integers(0, metrics, rows)],
@@ -48,6 +50,8 @@ def batch(seed, rows, metrics):
             "small": pa.array(random.integers(-9, 9, rows), pa.int32()),
             "single": pa.array(values, pa.float32(), mask=nothing),
             "local": pa.array(random.integers(0, 10**15, rows), pa.timestamp("us")),
+            "price": pa.array(random.integers(-400, 400, rows)).cast(pa.decimal128(21, 0)).cast(pa.decimal128(12, 2)),
+            "rate": pa.array([Decimal(int(n)) * 10**15 for n in rates], pa.decimal128(38, 3), mask=nothing),
             "exact": pa.array([True] * rows),
         }
     )
@@ -130,6 +134,8 @@ TESTS = st.one_of(
     st.integers(-10, 10).map("small = {}".format),
     st.just("count in (1, 2, 3)"),
     st.just("reading > 0.5"),
+    st.integers(-9, 9).map("rate >= {}000000000000000".format),
+    st.sampled_from(["price > 1.25", "price = -3", "price in (1, 2.00, 3.001)", "price between -1.5 and 99"]),
     st.just("single < 0"),
 )
 CONDITIONS = st.lists(TESTS, min_size=1, max_size=3).map(" and ".join)

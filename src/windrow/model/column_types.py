@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
+from fractions import Fraction
 from functools import lru_cache
 
 import pyarrow as pa
@@ -58,7 +59,7 @@ class TypeRecord:
     """How many units of a zone map are how many of these numbers: zone maps count times in microseconds."""
     decoded: str | None = None
     """How numpy holds a value of decoded rows, where engines make the same of it in Parquet and in Arrow; texts are
-    another matter."""
+    another matter, and decimals 16 bytes of which the lower half comes first."""
     decoded_number: Callable[[Literal], int | None] = lambda _: None
     """A value of a query as decoded rows hold it; None where they cannot."""
 
@@ -109,6 +110,18 @@ def _microseconds(value: Literal) -> int | None:
         return None
     instant = value if value.tzinfo else value.replace(tzinfo=UTC)
     return (instant - _EPOCH) // timedelta(microseconds=1)
+
+
+def _unscaled(scale: int) -> Callable[[Literal], int | None]:
+    def number(value: Literal) -> int | None:
+        if not isinstance(value, int | Decimal) or isinstance(value, bool):
+            return None
+        if isinstance(value, Decimal) and not (value.is_finite() and abs(value.adjusted()) <= _DELTA_DIGITS):
+            return None
+        unscaled = Fraction(value) * 10**scale
+        return _long(unscaled.numerator) if unscaled.denominator == 1 else None
+
+    return number
 
 
 # ---- the records
@@ -186,6 +199,8 @@ def _decimal(kind: pa.DataType) -> TypeRecord:
         spark=kind if is_wide else pa.decimal128(kind.precision, kind.scale),
         delta=None if is_wide else f"decimal({kind.precision},{kind.scale})",
         fit=each(only(int, Decimal)),
+        decoded=None if is_wide else "V16",
+        decoded_number=_unscaled(kind.scale),
     )
 
 

@@ -191,6 +191,36 @@ class Unpacked:
         self._check(decode_fixed(self.words, self.table.reshape(-1), entries, out, valid), self.owners)
         return Fixed(out, None if valid.all() else valid)
 
+    def decimals(self, width: int) -> Fixed:
+        """The column as decimals of 16 bytes, from numbers of a width with the high byte first.
+
+        Each page is decoded into the places of its values among those of all dictionaries and plain pages.
+        """
+        from windrow.kernels.fixed import decode_fixed
+
+        plain = np.flatnonzero(self.table[:, _FORM] == _PLAIN)
+        pages = self.table[plain][:, [_VALUES, _VALUES_END]]
+        sizes = self.dictionaries[:, 1] - self.dictionaries[:, 0]
+        self._refuse(sizes != self.dictionaries[:, 2] * width, self.dictionary_owners)
+        self._refuse((pages[:, 1] - pages[:, 0]) % width != 0, [self.owners[page] for page in plain.tolist()])
+        data, stretches = self.words.view(np.uint8), np.concatenate([self.dictionaries[:, :2], pages])
+        raw = np.concatenate([np.zeros(width, np.uint8), *(data[start:end] for start, end in stretches.tolist())])
+        numbers = _decimals(raw.reshape(-1, width))
+        counts = (pages[:, 1] - pages[:, 0]) // width
+        places: npt.NDArray[Any] = np.arange(1, len(numbers), dtype=np.uint32)
+        known = places[: int(self.dictionaries[:, 2].sum())]
+        words = np.concatenate(
+            [data, places[len(known) :].view(np.uint8), np.zeros(24 + 4 * (len(places) % 2), np.uint8)]
+        )
+        words = words[: len(words) // 8 * 8].view(np.uint64)
+        table = self.table.copy()
+        table[plain, _VALUES_END] = len(data) + 4 * np.cumsum(counts)
+        table[plain, _VALUES] = table[plain, _VALUES_END] - 4 * counts
+        out: npt.NDArray[Any] = np.empty(self.rows, np.uint32)
+        valid = np.ones(self.rows, np.uint8)
+        self._check(decode_fixed(words, table.reshape(-1), known, out, valid), self.owners)
+        return Fixed(numbers[np.where(valid, out, 0)], None if valid.all() else valid)
+
     def coded(self) -> Coded | CodedRows:
         """The column as runs of texts; as rows when hardly two in a row are the same."""
         from windrow.kernels.pages import decode_codes
@@ -262,6 +292,14 @@ class Unpacked:
     def _check(wrong: int, owners: Sequence[str]) -> None:
         if wrong >= 0:
             raise Damaged(f"{owners[wrong]}: a page cannot be decoded; the file is damaged, write it again")
+
+
+def _decimals(raw: npt.NDArray[np.uint8]) -> npt.NDArray[np.void]:
+    """Numbers of 16 bytes from such of fewer, one a row, with the high byte first."""
+    numbers = np.zeros((len(raw), 16), np.uint8)
+    numbers[:, : raw.shape[1]] = raw[:, ::-1]
+    numbers[:, raw.shape[1] :] = np.where(raw[:, :1] >= 128, 255, 0)
+    return numbers.view("V16").reshape(-1)
 
 
 def _ranked(

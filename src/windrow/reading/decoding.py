@@ -18,6 +18,7 @@ from windrow.model.column_types import type_of
 from windrow.parquet import chunk as c
 from windrow.parquet.page_reader import Chunks, Coded, CodedRows, Fixed, scan_pages, unpack, unreadable
 from windrow.parquet.placement import VirtualSchema
+from windrow.parquet.schema import PhysicalType, SchemaElement
 from windrow.planning.virtual_file import Placed, Segment, VirtualFile
 from windrow.planning.virtual_schema import arrow_of
 from windrow.reading.virtual_reader import ReadCounts
@@ -29,6 +30,10 @@ MOST_BYTES = 4 * 2**20
 _GAP = 2**14
 """Bytes between two chunks that are read with them: another read would cost more."""
 _WORDS: dict[str, type[np.unsignedinteger[Any]]] = {"i8": np.uint64, "f8": np.uint64, "i4": np.uint32, "f4": np.uint32}
+_DECIMAL = "V16"
+_WIDEST = 16
+_WHOLE = {PhysicalType.INT32: "i4", PhysicalType.INT64: "i8"}
+
 _Longs = NDArray[np.int64]
 Decoded = Fixed | Coded | CodedRows
 
@@ -42,6 +47,10 @@ class Column(NamedTuple):
     dtype: str | None
     """Of fixed-width values; None for texts."""
     nullable: bool
+    width: int | None = None
+    """Bytes of a decimal that is written as bytes, the high one first."""
+    word: str | None = None
+    """The numbers that are written; None for texts and for bytes."""
 
 
 def columns_of_schema(schema: VirtualSchema) -> list[Column] | None:
@@ -52,8 +61,20 @@ def columns_of_schema(schema: VirtualSchema) -> list[Column] | None:
         dtype = type_of(field.type).decoded
         if not is_flat or (dtype is None and field.type != pa.string()):
             return None
-        columns.append(Column(field.name, leaf.index, field.type, dtype, leaf.max_definition > 0))
+        width, word = _written(leaf.element, dtype)
+        if dtype is not None and width is None and word is None:
+            return None
+        columns.append(Column(field.name, leaf.index, field.type, dtype, leaf.max_definition > 0, width, word))
     return columns
+
+
+def _written(element: SchemaElement, dtype: str | None) -> tuple[int | None, str | None]:
+    """How values are written: the width of decimals in bytes, or the type of numbers."""
+    if dtype != _DECIMAL:
+        return None, dtype
+    if element.physical_type == PhysicalType.FIXED_LEN_BYTE_ARRAY:
+        return (element.type_length if 0 < (element.type_length or 0) <= _WIDEST else None), None
+    return None, _WHOLE.get(element.physical_type) if element.physical_type is not None else None
 
 
 def is_near(virtual: VirtualFile) -> bool:
@@ -160,7 +181,22 @@ def _decoded(read: _Read, column: Column) -> Decoded | None:
     if len(unreadable(pages, chunks)):
         return None
     unpacked = unpack(memoryview(read.data), pages, chunks)
-    return unpacked.coded() if column.dtype is None else unpacked.fixed(_WORDS[column.dtype])
+    if column.dtype is None:
+        return unpacked.coded()
+    if column.width is not None:
+        return unpacked.decimals(column.width)
+    if column.word is None:
+        return None
+    found = unpacked.fixed(_WORDS[column.word])
+    return _widened(found, column.word) if column.dtype == _DECIMAL else found
+
+
+def _widened(numbers: Fixed, word: str) -> Fixed:
+    """Decimals that are written as numbers, with all of their bytes."""
+    values = np.empty((len(numbers.values), 2), np.int64)
+    values[:, 0] = numbers.values.view(word)
+    values[:, 1] = values[:, 0] >> 63
+    return Fixed(values.view(_DECIMAL).reshape(-1), numbers.valid)
 
 
 def _chunks(read: _Read, column: Column) -> Chunks:
@@ -172,7 +208,7 @@ def _chunks(read: _Read, column: Column) -> Chunks:
         values=np.where(placed.is_null[:, leaf], 0, placed.chunks["num_values"][:, leaf]),
         codecs=placed.chunks["codec"][:, leaf].astype(np.int64),
         nullable=np.full(count, column.nullable),
-        fixed=np.full(count, column.dtype is not None),
+        fixed=np.full(count, column.word is not None),
         first=np.zeros(count, np.int64),
         last=placed.rows,
         names=("a chunk",) * count,

@@ -56,7 +56,11 @@ def _mask(found: pa.Array) -> _Mask:
 
 
 def matching_values(test: Predicate, values: NDArray[Any], kind: pa.DataType) -> _Mask | None:
-    """Which values of whole numbers or times may pass a test of them; those of null rows may be anything."""
+    """Which values of whole numbers, decimals or times may pass a test of them; those of null rows may be anything."""
+    if values.dtype.kind == "V":
+        values, rest = values.view(np.int64).reshape(-1, 2).T
+        if (rest != values >> 63).any():
+            return None  # there are decimals of more than 64 bits
     if values.dtype.kind != "i" or not isinstance(test, Test):
         return None
     operator = operator_of(test)
