@@ -17,7 +17,7 @@ from windrow.model.window import time_bounds_us
 from windrow.parquet.footer import read_footer
 from windrow.parquet.tail import FIRST_READ, complete_tail
 from windrow.sidecar.build import build_sidecar
-from windrow.storage import ByteRange, Identity, LocalStore, PatientStore, Store, is_foreign, local_path, reach_foreign
+from windrow.storage import ByteRange, Identity, Store, is_foreign, local_path, patient_if_remote, reach_foreign
 
 __all__ = ["ForeignFile", "RegisteredFiles", "look_at"]
 
@@ -118,8 +118,7 @@ class RegisteredFiles:
         if known is not None:
             return known, url.rpartition("/")[2] if path is None else path.name
         store, key = reach_foreign(url, self._options)
-        store = store if isinstance(store, LocalStore) else PatientStore(store)
-        return self._stores.setdefault(folder, store), key
+        return self._stores.setdefault(folder, patient_if_remote(store)), key
 
 
 def _name(url: str) -> str:

@@ -28,7 +28,7 @@ from windrow.reading.local_files import NearFile, OpenFiles, announce
 from windrow.reading.needed_ranges import needed_bytes
 from windrow.reading.read_context import ReadContext
 from windrow.reading.verifying import Runs
-from windrow.storage import ByteRange, LocalStore, coalesce
+from windrow.storage import ByteRange, coalesce
 from windrow.storage.ranges import check_identity
 
 __all__ = ["ReadCounts", "VirtualReader"]
@@ -74,7 +74,8 @@ class VirtualReader:
         remote, pool = _Remote(virtual, context), OpenFiles()
         used = {segment.file: virtual.files[segment.file] for segment in virtual.segments}
         sources: dict[int, _Source] = {
-            number: NearFile(file, pool) if _is_near(file) else remote.source(number) for number, file in used.items()
+            number: NearFile(file, local, pool) if (local := file.store.local) is not None else remote.source(number)
+            for number, file in used.items()
         }
         spans = _spans(virtual, sources)
         if not spans:
@@ -187,7 +188,7 @@ class _Span:
 
 
 def _is_near(file: DataFile) -> bool:
-    return isinstance(file.store, LocalStore)
+    return not file.store.is_remote
 
 
 def _spans(virtual: VirtualFile, sources: Mapping[int, _Source]) -> dict[int, _Source]:
@@ -219,7 +220,7 @@ def _spans(virtual: VirtualFile, sources: Mapping[int, _Source]) -> dict[int, _S
             (files[segments[number].file].key, files[segments[number].file].identity.size, ByteRange(start, length))
             for number, start, length in asked
         ]
-        read = store.read_each(wanted) if isinstance(store, LocalStore) else []
+        read = store.local.read_each(wanted) if store.local is not None else []
         for (number, start, _), data in zip(asked, read, strict=True):
             if data is not None:
                 found[number] = _Span(start, data, sources[segments[number].file])
