@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from windrow.errors import WindrowError
 from windrow.planning.data_files import DataFile
 from windrow.planning.virtual_file import VirtualFile
 from windrow.reading.local_files import OpenFiles
@@ -29,10 +30,17 @@ _PROBES = 16
 class PlainFiles:
     """Files on this machine that are read by their paths."""
 
-    failure = None
-
     def __init__(self, files: Sequence[DataFile]) -> None:
         self._files = files
+
+    @property
+    def failure(self) -> WindrowError | None:
+        """Why an engine failed that read these files: one of them is no longer what was planned with."""
+        try:
+            self.finish()
+        except WindrowError as error:
+            return error
+        return None
 
     def finish(self) -> None:
         """Make sure that what was read is what was planned with: `Replaced` if a file changed in the meantime."""

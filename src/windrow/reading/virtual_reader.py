@@ -65,12 +65,12 @@ class ReadCounts(NamedTuple):
 class VirtualReader:
     """A virtual file that can be read from any thread; use it in a `with` block.
 
-    What an engine makes of an error that it meets while reading is its own affair: the error is kept in `failure`.
+    What an engine makes of an error that it meets while reading is its own affair: `failure` has the error itself.
     """
 
     def __init__(self, virtual: VirtualFile, context: ReadContext) -> None:
         self.size = virtual.size
-        self.failure: WindrowError | None = None
+        self._failure: WindrowError | None = None
         remote, pool = _Remote(virtual, context), OpenFiles()
         used = {segment.file: virtual.files[segment.file] for segment in virtual.segments}
         sources: dict[int, _Source] = {
@@ -102,6 +102,17 @@ class VirtualReader:
         requests = self._spans + self._pool.count + len(self._remote.fetched)
         return ReadCounts(len(self._lengths), sum(self._lengths), requests, max(hits, 0))
 
+    @property
+    def failure(self) -> WindrowError | None:
+        """Why an engine failed that read this file: a read failed, or a file changed and its bytes make no sense."""
+        if self._failure is not None or self._is_closed:
+            return self._failure
+        try:
+            self.finish()
+        except WindrowError as error:
+            return error
+        return None
+
     def read_at(self, address: int, length: int) -> bytes:
         """Bytes at an address; zeros where nothing is. A reader that is closed raises `Closed`."""
         self._check_open()
@@ -110,7 +121,7 @@ class VirtualReader:
         try:
             return self._read(address, length)
         except WindrowError as error:
-            self.failure = self.failure or error
+            self._failure = self._failure or error
             raise
 
     def finish(self) -> None:
