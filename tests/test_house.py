@@ -49,5 +49,51 @@ def test_nothing_is_left_unfinished(path):
     assert not UNFINISHED.search(path.read_text(encoding="utf-8"))
 
 
+def asked_classes(tree):
+    """Names of classes that code asks a value for: by `isinstance`, by `type`, or by a pattern."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.MatchClass):
+            yield from names(node.cls)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            if node.func.id in ("isinstance", "issubclass"):
+                yield from names(node.args[1])
+            elif node.func.id == "type" and len(node.args) == 1:
+                # the type of a store is as much of a question as its comparison with one
+                yield from (f"{each}Store" for each in names(node.args[0]) if each.lower().endswith("store"))
+        elif isinstance(node, ast.Attribute) and node.attr == "__class__":
+            yield from (f"{each}Store" for each in names(node.value) if each.lower().endswith("store"))
+
+
+def names(node):
+    for each in ast.walk(node):
+        if isinstance(each, ast.Name):
+            yield each.id
+        elif isinstance(each, ast.Attribute):
+            yield each.attr
+
+
+OUTSIDE_STORAGE = [path for path in SOURCES if path.parent.name != "storage"]
+
+
+@pytest.mark.parametrize("path", OUTSIDE_STORAGE, ids=name)
+def test_a_store_says_what_it_can_do_and_nobody_asks_for_its_class(path):
+    stores = {each for each in asked_classes(ast.parse(path.read_text(encoding="utf-8"))) if each.endswith("Store")}
+    assert not stores, "ask the store for `root`, `is_remote` or `local`"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "isinstance(file.store, LocalStore)",
+        "isinstance(store, (int, storage.LocalStore))",
+        "type(file.store) is Local",
+        "store.__class__ == Local",
+        "match store:\n case LocalStore(): pass",
+    ],
+)
+def test_every_way_to_ask_for_the_class_of_a_store_is_seen(code):
+    assert any(each.endswith("Store") for each in asked_classes(ast.parse(code)))
+
+
 def test_the_rules_look_at_something():
     assert len(SOURCES) > 20

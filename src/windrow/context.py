@@ -24,7 +24,7 @@ from windrow.planning.heat import Heat
 from windrow.planning.listed_files import KeptVersions
 from windrow.reading.cells import Cells
 from windrow.reading.pins import Pins
-from windrow.storage import LocalStore, PatientStore, Store, options_for, reach_store
+from windrow.storage import Store, options_for, patient_if_remote, reach_store
 
 __all__ = ["Context"]
 
@@ -100,8 +100,8 @@ class Context:
         store = reach_store(url, options)
         address = metastore_url or beside(store, options)
         marker = Marker.read(store) if lake_key is None else None
-        if metastore_url is None and isinstance(store, LocalStore):
-            _prepare(store, marker, create=create, accept=accept)
+        if metastore_url is None and store.root is not None:
+            _prepare(store, store.root, marker, create=create, accept=accept)
         # A metastore that is lost is made again.
         made = create or accept == "repair"
         try:
@@ -120,7 +120,7 @@ class Context:
         except BaseException:
             metastore.close()
             raise
-        reading = store if isinstance(store, LocalStore) else PatientStore(store)
+        reading = patient_if_remote(store)
         return cls(store.url, store, metastore, options, metastore_url=metastore_url, reading=reading, **parts)
 
     def close(self) -> None:
@@ -153,18 +153,18 @@ def _open_again(
     return Context.open(url, metastore_url, store_options, create=False, lake_key=lake_key, **parts)
 
 
-def _prepare(store: LocalStore, marker: Marker | None, *, create: bool, accept: Accept | None) -> None:
+def _prepare(store: Store, root: Path, marker: Marker | None, *, create: bool, accept: Accept | None) -> None:
     """Have a folder for the database of a local lake; one that lost its database must not get an empty one unasked."""
-    if (store.root / BESIDE).exists():
+    if (root / BESIDE).exists():
         return
     found = examine(store, marker, None)
-    if found.state is State.LOST and (store.root / BESIDE).exists():
+    if found.state is State.LOST and (root / BESIDE).exists():
         # Another process made the lake meanwhile.
         return
     found.check(accept)
     if found.state is State.NEW and not create:
-        raise NotFound(f"there is no lake in {store.root}: it has no {BESIDE}; create a table there first")
-    _make_folder(store.root)
+        raise NotFound(f"there is no lake in {root}: it has no {BESIDE}; create a table there first")
+    _make_folder(root)
 
 
 def _make_folder(root: Path) -> None:

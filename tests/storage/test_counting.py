@@ -9,6 +9,12 @@ from windrow.testing import StoreTests
 from windrow.testing.stores import at_once
 
 
+class TestCountingAFolder(StoreTests):
+    @pytest.fixture(params=[False, True], ids=["no paths", "paths"])
+    def store(self, request, tmp_path):
+        return CountingStore(LocalStore(tmp_path / "root"), paths=request.param)
+
+
 class TestCountingStore(StoreTests):
     @pytest.fixture
     def store(self):
@@ -98,3 +104,13 @@ def test_it_passes_for_the_store_it_wraps(store):
     assert store.url == store.store.url
     assert store.gap == store.store.gap
     assert repr(store) == f"CountingStore({store.store!r})"
+
+
+def test_local_files_are_counted_by_their_verbs(tmp_path):
+    store = CountingStore(LocalStore(tmp_path))
+    store.store.put("a", b"0123456789")
+    opened = store.local.open("a")
+    assert [opened.read_at(0, 4), opened.read_at(4, 4)] == [b"0123", b"4567"]
+    store.local.read_each([("a", 10, ByteRange(0, 3)), ("none", 10, ByteRange(0, 3))])
+    assert store.counts.requests == {"open": 1, "read_at": 2, "read_each": 2}
+    assert store.counts.bytes_read == 11

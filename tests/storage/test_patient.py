@@ -7,8 +7,14 @@ import threading
 import pytest
 
 from windrow.errors import Damaged, InvalidInput, NotFound, StorageError
-from windrow.storage import ByteRange, Identity, PatientStore, open_store
+from windrow.storage import ByteRange, Identity, LocalStore, PatientStore, open_store, patient_if_remote
 from windrow.testing import Fault, FaultKind, FaultyStore, StoreTests
+
+
+class TestPatientWithAFolder(StoreTests):
+    @pytest.fixture
+    def store(self, tmp_path):
+        return PatientStore(LocalStore(tmp_path / "root"))
 
 
 class TestPatient(StoreTests):
@@ -96,3 +102,19 @@ def test_a_second_read_that_fails_leaves_the_first(inner):
 def test_options_that_cannot_be_are_refused(inner, options):
     with pytest.raises(InvalidInput, match="attempts"):
         PatientStore(inner, **options)
+
+
+def test_reads_of_local_files_are_tried_again_too(tmp_path):
+    folder = LocalStore(tmp_path)
+    folder.put("digits", b"0123456789")
+    store, faulty, _ = patient(folder, *(Fault(FaultKind.ERROR, 1, verb) for verb in ("open", "read_at", "read_each")))
+    assert store.local.open("digits").read_at(2, 3) == b"234"
+    assert store.local.read_each([("digits", 10, ByteRange(2, 3))]) == [b"234"]
+    assert faulty.struck == {"open": 1, "read_at": 1, "read_each": 1}
+    assert PatientStore(folder).local.path("digits") == folder.path("digits")
+
+
+def test_only_what_is_remote_needs_patience(tmp_path, inner):
+    folder = LocalStore(tmp_path)
+    assert patient_if_remote(folder) is folder
+    assert patient_if_remote(inner).store is inner

@@ -5,12 +5,20 @@ import inspect
 import pytest
 
 from windrow.errors import InvalidInput
-from windrow.storage import VERBS, ByteRange, Store
+from windrow.storage import FILE_VERBS, VERBS, ByteRange, LocalFiles, OpenFile, Store
+
+
+def methods(protocol):
+    return {name for name, _ in inspect.getmembers(protocol, inspect.isfunction) if not name.startswith("_")}
 
 
 def test_the_verbs_are_the_methods_of_the_protocol():
-    methods = {name for name, _ in inspect.getmembers(Store, inspect.isfunction) if not name.startswith("_")}
-    assert methods == set(VERBS)
+    assert methods(Store) == set(VERBS)
+
+
+def test_the_verbs_of_local_files_are_their_methods_and_those_of_an_open_one():
+    hints = {"is_at_hand", "announce"}
+    assert methods(LocalFiles) | methods(OpenFile) - hints == set(FILE_VERBS)
 
 
 def test_a_range_knows_its_end():

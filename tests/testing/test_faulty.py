@@ -4,9 +4,15 @@ from itertools import count
 
 import pytest
 
-from windrow.errors import AlreadyExists, InvalidInput, StorageError
-from windrow.storage import ByteRange, open_store
+from windrow.errors import AlreadyExists, InvalidInput, NotFound, StorageError
+from windrow.storage import FILE_VERBS, ByteRange, LocalStore, open_store
 from windrow.testing import Fault, FaultKind, FaultyStore, StoreTests
+
+
+class TestFaultyFolderWithoutFaults(StoreTests):
+    @pytest.fixture(params=[False, True], ids=["no paths", "paths"])
+    def store(self, request, tmp_path):
+        return FaultyStore(LocalStore(tmp_path / "root"), paths=request.param)
 
 
 class TestFaultyStoreWithoutFaults(StoreTests):
@@ -71,6 +77,70 @@ class TestKinds:
         with pytest.raises(StorageError) as caught:
             faulty(Fault(FaultKind.ERROR, retryable=retryable)).get("a")
         assert caught.value.retryable is retryable
+
+
+FILE_CALLS = {
+    "path": lambda files: files.path("a"),
+    "open": lambda files: files.open("a"),
+    "read_at": lambda files: files.open("a").read_at(0, 2),
+    "check": lambda files: files.open("a").check(),
+    "read_each": lambda files: files.read_each([("a", 3, ByteRange(0, 2)), ("a", 3, ByteRange(1, 2))]),
+    "unfinished": lambda files: next(files.unfinished("")),
+    "remove_unfinished": lambda files: files.remove_unfinished(next(files.unfinished(""))),
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    store = LocalStore(tmp_path)
+    store.put("a", b"old")
+    (tmp_path / ".windrow-1-1-b.tmp").write_bytes(b"n")
+    return store
+
+
+class TestLocalFiles:
+    def test_every_verb_of_files_is_here(self):
+        assert set(FILE_CALLS) == set(FILE_VERBS)
+
+    @pytest.mark.parametrize("verb", FILE_CALLS)
+    def test_every_way_to_read_a_file_is_counted_and_struck(self, folder, verb):
+        store = FaultyStore(folder, Fault(FaultKind.ERROR, verb=verb), paths=True)
+        with pytest.raises(StorageError, match=f"planned fault.*in {verb}"):
+            FILE_CALLS[verb](store.local)
+        assert store.struck == {verb: 1}
+        FILE_CALLS[verb](store.local)
+        assert store.calls[verb] >= 2
+
+    def test_there_is_no_path_since_reads_by_it_could_not_be_struck(self, folder):
+        store = FaultyStore(folder)
+        assert store.local.path("a") is None
+        assert not store.calls
+
+    def test_of_many_files_that_are_read_at_once_one_can_be_missing(self, folder):
+        for kind in (FaultKind.MISSING, FaultKind.SHORT):
+            store = FaultyStore(folder, Fault(kind, nth=2))
+            assert FILE_CALLS["read_each"](store.local) == [b"ol", None]
+
+    def test_what_can_be_missing_and_what_can_be_short(self, folder):
+        missing = FaultyStore(folder, Fault(FaultKind.MISSING, onwards=True, verb="open"))
+        with pytest.raises(NotFound):
+            missing.local.open("a")
+        short = FaultyStore(folder, Fault(FaultKind.SHORT, onwards=True))
+        assert short.get("a") == b"old"
+        with pytest.raises(StorageError, match="short") as caught:
+            short.local.open("a").read_at(0, 1)
+        assert not caught.value.retryable
+
+    def test_a_full_disk_takes_no_write(self, folder):
+        store = FaultyStore(folder, Fault(FaultKind.FULL, onwards=True))
+        for put in (store.put, store.put_if_absent):
+            with pytest.raises(StorageError, match="full") as caught:
+                put("b", b"new")
+            assert not caught.value.retryable
+        assert [info.key for info in store.list()] == ["a"]
+
+    def test_a_store_without_files_has_none_when_it_is_wrapped(self):
+        assert FaultyStore(open_store("memory://")).local is None
 
 
 class TestListings:

@@ -3,9 +3,15 @@
 import pytest
 
 from windrow.errors import AlreadyExists, NotFound, StorageError
-from windrow.storage import ByteRange, open_store
+from windrow.storage import ByteRange, LocalStore, open_store
 from windrow.testing import Fault, FaultKind, FaultyStore, Recorded, RecordingStore, StoreTests
 from windrow.testing.stores import at_once
+
+
+class TestRecordingAFolder(StoreTests):
+    @pytest.fixture(params=[False, True], ids=["no paths", "paths"])
+    def store(self, request, tmp_path):
+        return RecordingStore(LocalStore(tmp_path / "root"), paths=request.param)
 
 
 class TestRecordingStore(StoreTests):
@@ -70,3 +76,19 @@ def test_threads_lose_no_call(store):
     assert len(store.calls) == 400
     assert {call.outcome for call in store.calls} == {"ok"}
     assert len({call.key for call in store.calls}) == 400
+
+
+def test_reads_of_local_files_are_written_down(tmp_path):
+    folder = LocalStore(tmp_path)
+    folder.put("a", b"12345")
+    store = RecordingStore(folder, paths=True)
+    store.local.open("a").read_at(1, 3)
+    store.local.read_each([("a", 5, ByteRange(0, 2)), ("b", 5, ByteRange(0, 2))])
+    store.local.path("a")
+    assert [(call.verb, call.key, call.received) for call in store.calls] == [
+        ("open", "a", 0),
+        ("read_at", "a", 3),
+        ("read_each", "a", 2),
+        ("read_each", "b", 0),
+        ("path", "a", 0),
+    ]

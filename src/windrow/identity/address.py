@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from windrow.metastore import SqlMetastore
-from windrow.storage import LocalStore, Store
+from windrow.storage import Store
 
 __all__ = ["HERE", "has_own_address", "is_beside", "lake_address", "same_place"]
 
@@ -22,7 +22,7 @@ def lake_address(store: Store, metastore: SqlMetastore | None) -> str:
     """Return where a lake is, as its metastore writes it down; without a metastore, one in its folder is meant."""
     if metastore is None or is_beside(store, metastore):
         return HERE
-    if isinstance(store, LocalStore):
+    if store.root is not None:
         return store.url
     parts = urlsplit(store.url)
     scheme = _SPELLINGS.get(parts.scheme, parts.scheme)
@@ -37,7 +37,7 @@ def has_own_address(store: Store) -> bool:
 def is_beside(store: Store, metastore: SqlMetastore) -> bool:
     """Whether the metastore lies in the lake's own folder."""
     database = metastore.database
-    if not database.is_sqlite or not isinstance(store, LocalStore):
+    if not database.is_sqlite or store.root is None:
         return False
     path = Path(database.url.database or "")
     # The file itself may be a link; it is the folder that is moved.

@@ -13,7 +13,7 @@ from windrow.identity.address import HERE, has_own_address, lake_address, same_p
 from windrow.identity.folders import table_folders
 from windrow.identity.marker import BESIDE, MARKER, Marker
 from windrow.metastore import LakeRecord, SqlMetastore
-from windrow.storage import LocalStore, Store, is_foreign
+from windrow.storage import Store, is_foreign
 
 __all__ = ["Accept", "Binding", "State", "bind", "examine"]
 
@@ -267,7 +267,7 @@ def _bind(
     metastore.lake_key = record.lake_key
     if not has_own_address(store) or not (anew or marker is None):
         return
-    if create or not isinstance(store, LocalStore) or store.root.is_dir():
+    if create or store.root is None or store.root.is_dir():
         # Else it is a disk that is not mounted, which must not look like a lake.
         _mark(store, Marker(record.lake_id, own_name(found.address, metastore)), metastore, record, over=anew)
 

@@ -12,7 +12,7 @@ from windrow.identity.binding import Binding, examine
 from windrow.identity.marker import BESIDE, Marker
 from windrow.metastore import SqlMetastore
 from windrow.metastore.database import plain_address
-from windrow.storage import LocalStore, Store, reach_store
+from windrow.storage import Store, reach_store
 
 __all__ = ["beside", "identify"]
 
@@ -35,7 +35,7 @@ def identify(
 
 def beside(store: Store, options: Mapping[str, str]) -> str:
     """Return the address of the database in a local lake's own folder; other lakes have none, and may name theirs."""
-    if not isinstance(store, LocalStore):
+    if store.root is None:
         marker = _hurried_marker(store.url, options)
         known = f"its {marker.metastore}" if marker else "such as postgresql://user:password@host/database"
         raise ConfigError(

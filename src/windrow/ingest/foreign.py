@@ -14,16 +14,15 @@ from windrow.model.points import required_columns
 from windrow.model.settings import TableSettings
 from windrow.model.split import SplitMetadata
 from windrow.model.window import time_bounds_us
-from windrow.parquet.footer import TAIL_SIZE, footer_length, read_footer
+from windrow.parquet.footer import read_footer
+from windrow.parquet.tail import FIRST_READ, complete_tail
 from windrow.sidecar.build import build_sidecar
-from windrow.storage import ByteRange, Identity, LocalStore, PatientStore, Store, is_foreign, local_path, reach_foreign
+from windrow.storage import ByteRange, Identity, Store, is_foreign, local_path, patient_if_remote, reach_foreign
 
 __all__ = ["ForeignFile", "RegisteredFiles", "look_at"]
 
 _PARALLEL = 16
 """So many files are looked at at once."""
-_FIRST_READ = 64 * 2**10
-"""Most footers lie within so many bytes of the end, and are read at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +55,13 @@ class ForeignFile:
 def look_at(url: str, settings: TableSettings, options: Mapping[str, str]) -> ForeignFile:
     """Read the footer of a file; one that is damaged, encrypted or no Parquet is refused by its name."""
     store, key = reach_foreign(url, options)
-    tail, info = store.get_suffix(key, _FIRST_READ)
+    end, info = store.get_suffix(key, FIRST_READ)
     name = _name(url)
-    if len(tail) < TAIL_SIZE:
-        raise Damaged(f"{name}: {len(tail)} bytes are no Parquet file; the smallest has more")
-    needed = footer_length(tail, name)
-    if needed > info.size:
-        raise Damaged(f"{name}: the footer claims {needed} bytes, the file has {info.size}; it is damaged")
-    if needed > len(tail):
-        tail, info = store.get_suffix(key, needed)
+
+    def read(start: int, length: int) -> bytes:
+        return store.get_ranges(key, [ByteRange(start, length)], expect=info.identity)[0]
+
+    tail = complete_tail(end, info.size, read, name=name).data
     read_footer(tail, name=name)  # refuses what a sidecar cannot describe, such as encrypted columns
     try:
         # Times of 96 bits, as Spark writes them, are microseconds to DuckDB.
@@ -121,8 +118,7 @@ class RegisteredFiles:
         if known is not None:
             return known, url.rpartition("/")[2] if path is None else path.name
         store, key = reach_foreign(url, self._options)
-        store = store if isinstance(store, LocalStore) else PatientStore(store)
-        return self._stores.setdefault(folder, store), key
+        return self._stores.setdefault(folder, patient_if_remote(store)), key
 
 
 def _name(url: str) -> str:

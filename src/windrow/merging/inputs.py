@@ -20,9 +20,10 @@ from windrow.bounded import memo
 from windrow.errors import Damaged, StorageError
 from windrow.model.split import KEY_VALUE_PREFIX
 from windrow.parquet.chunk import ENCRYPTED, HAS_MAX_VALUE, HAS_MIN_VALUE, HAS_NULL_COUNT, chunk_starts
-from windrow.parquet.footer import TAIL_SIZE, ParquetFooter, footer_length, parse_footer
+from windrow.parquet.footer import ParquetFooter, parse_footer
 from windrow.parquet.footer_grammar import FOOTER_GRAMMAR
 from windrow.parquet.schema import PhysicalType
+from windrow.parquet.tail import complete_tail
 from windrow.splits.digests import checksum, joined_digest
 from windrow.storage import ByteRange, ObjectInfo, Store
 
@@ -234,14 +235,12 @@ def open_inputs(store: Store, keys: Sequence[str], executor: Executor | None = N
 def _end(store: Store, key: str) -> tuple[bytes, ObjectInfo, bytes]:
     """The end of a file, what the store tells of it, and the bytes of its footer."""
     tail, info = store.get_suffix(key, FIRST_READ)
-    if len(tail) < TAIL_SIZE:
-        raise Damaged(f"{key}: has {info.size} bytes, too few for a Parquet file; write it again")
-    needed = footer_length(tail[-TAIL_SIZE:], key)
-    if needed > len(tail) and info.size >= needed:
-        tail, info = store.get_suffix(key, needed)
-    if needed > len(tail):
-        raise Damaged(f"{key}: its footer has {needed} bytes and the file {info.size}; write it again")
-    return tail, info, tail[len(tail) - needed : len(tail) - TAIL_SIZE]
+
+    def read(start: int, length: int) -> bytes:
+        return store.get_ranges(key, [ByteRange(start, length)], expect=info.identity)[0]
+
+    whole = complete_tail(tail, info.size, read, name=key)
+    return whole.data, info, whole.metadata
 
 
 def _footers(stored: Sequence[bytes], names: Sequence[str]) -> list[ParquetFooter]:

@@ -32,7 +32,7 @@ from windrow.splits.digests import digest_of
 from windrow.splits.granule_keys import keys_of_rows
 from windrow.splits.writer import SplitName
 from windrow.splits.zone_maps import column_zone
-from windrow.storage import ByteRange, LocalStore, Store, let_go
+from windrow.storage import ByteRange, Store, let_go
 
 __all__ = ["merge_splits", "open_splits"]
 
@@ -107,9 +107,9 @@ def open_splits(store: Store, splits: Sequence[SplitMetadata], threads: int = 1)
 def _read_at_once(store: Store, splits: Sequence[SplitMetadata]) -> Sequence[bytes | None]:
     """The sidecars, as far as a folder has them and nothing is odd; None for all others."""
     places = [split.sidecar for split in splits if split.sidecar is not None]
-    if not isinstance(store, LocalStore) or len(places) < len(splits):
+    if store.local is None or len(places) < len(splits):
         return [None] * len(splits)
-    return store.read_each([(at.key, at.offset + at.length, ByteRange(at.offset, at.length)) for at in places])
+    return store.local.read_each([(at.key, at.offset + at.length, ByteRange(at.offset, at.length)) for at in places])
 
 
 def _stored_sidecar(store: Store, split: SplitMetadata) -> bytes | None:

@@ -18,7 +18,7 @@ from windrow.mirror.checkpoints import Checkpoints
 from windrow.mirror.compare import differences
 from windrow.mirror.log import Entry, Log, State, live_paths
 from windrow.mirror.schema import partitions_of
-from windrow.storage import LocalStore, Store
+from windrow.storage import Store
 
 __all__ = ["CHECKPOINT_EVERY", "Mirror"]
 
@@ -233,6 +233,6 @@ def _head_of(entry: Entry) -> _Head:
 
 def _place(store: Store, table: str) -> str | None:
     """Return the address of a table's folder for other programs, where they can reach it."""
-    if isinstance(store, LocalStore):
+    if store.root is not None:
         return str(store.root / table)
     return f"{store.url.rstrip('/')}/{table}" if store.url.startswith(("s3", "gs://", "az://", "abfs")) else None

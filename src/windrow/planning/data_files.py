@@ -20,11 +20,10 @@ from windrow.sidecar.sound import sound_sidecar
 from windrow.storage import (
     ByteRange,
     Identity,
-    LocalStore,
-    PatientStore,
     Store,
     is_foreign,
     local_path,
+    patient_if_remote,
     reach_foreign,
     uri_of,
 )
@@ -83,7 +82,7 @@ def split_file(context: ScanContext, split: SplitMetadata, stores: dict[str, Sto
     folder, _, name = split.key.rpartition("/")
     if folder not in stores:
         store, _ = reach_foreign(split.key, context.store_options)
-        stores[folder] = store if isinstance(store, LocalStore) else PatientStore(store)
+        stores[folder] = patient_if_remote(store)
     name = name if local_path(split.key) is None else str(local_path(split.key)).rpartition("/")[2]
     identity = Identity(split.size_bytes, split.etag)
     return DataFile(stores[folder], name, identity, split.sidecar, context.store, epoch=epoch)
@@ -91,7 +90,7 @@ def split_file(context: ScanContext, split: SplitMetadata, stores: dict[str, Sto
 
 def open_sidecars(context: ScanContext, files: Sequence[DataFile]) -> list[Sidecar]:
     """The sidecars of files, in their order; those that have to be fetched, several at once."""
-    if len(files) < 2 or all(isinstance(file.store, LocalStore) for file in files):
+    if len(files) < 2 or not any(file.store.is_remote for file in files):
         return [_open(context, file) for file in files]
     with ThreadPoolExecutor(min(_PARALLEL, len(files))) as pool:
         return list(pool.map(lambda file: _open(context, file), files))
@@ -126,8 +125,9 @@ def _load(context: ScanContext, file: DataFile) -> Sidecar:
 
 def _read(context: ScanContext, file: DataFile, place: SidecarLocation) -> Sidecar:
     size, store = file.identity.size, file.sidecar_store or file.store
-    if isinstance(store, LocalStore) and not place.offset:
-        return _complete(Sidecar.open(store.path(place.key), parquet_size=size))
+    path = store.local.path(place.key) if store.local is not None and not place.offset else None
+    if path is not None:
+        return _complete(Sidecar.open(path, parquet_size=size))
     uri = uri_of(store.url, place.key)
 
     def fetch(_: CacheKey) -> bytes:

@@ -17,7 +17,7 @@ from windrow.planning.data_files import DataFile
 from windrow.planning.units import Unit
 from windrow.sidecar import Sidecar
 from windrow.sidecar.granule_bounds import PageIndexes
-from windrow.storage import ByteRange, LocalStore
+from windrow.storage import ByteRange
 
 __all__ = ["keep_page_indexes", "page_indexes"]
 
@@ -31,7 +31,7 @@ def page_indexes(cache: Cache[bytes] | None, files: Sequence[DataFile], unit: Un
         wanted = None if records is None else _extent(records[[column]], file.identity.size)
         if wanted is None:
             return None
-        if isinstance(file.store, LocalStore):
+        if not file.store.is_remote:
             return file.read(wanted.start, wanted.length)
         return None if cache is None else _kept(cache, file, unit.singles[int(unit.owners[row_group])], wanted)
 

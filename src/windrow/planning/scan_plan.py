@@ -33,7 +33,6 @@ from windrow.questions.naming import Question
 from windrow.sidecar import Sidecar
 from windrow.sidecar.granule_bounds import PageIndexes
 from windrow.sidecar.pruning import Granules, SidecarPruner, Step
-from windrow.storage import LocalStore
 
 __all__ = ["NOTHING", "ScanPlan", "plan_files", "plan_kept", "summed"]
 
@@ -209,7 +208,7 @@ def _looks_for_filters(unit: Unit, pruner: SidecarPruner, files: Sequence[DataFi
     if len(unit.singles[0].bloom_columns) and not unit.singles[0].header.bloom_external:
         return True
     # Filters that are in the Parquet file are worth their reads only where these are cheap.
-    if not isinstance(files[int(unit.files[0])].store, LocalStore):
+    if files[int(unit.files[0])].store.is_remote:
         return False
     if len(unit.singles[0].bloom_columns):
         return True

@@ -22,7 +22,7 @@ from windrow.parquet.schema import PhysicalType, SchemaElement
 from windrow.planning.virtual_file import Placed, Segment, VirtualFile
 from windrow.planning.virtual_schema import arrow_of
 from windrow.reading.virtual_reader import ReadCounts
-from windrow.storage import ByteRange, LocalStore
+from windrow.storage import ByteRange
 
 __all__ = ["MOST_BYTES", "Column", "Decoded", "columns_of_schema", "decode", "is_near"]
 
@@ -80,7 +80,7 @@ def _written(element: SchemaElement, dtype: str | None) -> tuple[int | None, str
 def is_near(virtual: VirtualFile) -> bool:
     """Whether all files are on this machine and never change."""
     files = (virtual.files[segment.file] for segment in virtual.segments)
-    return all(isinstance(file.store, LocalStore) and not file.is_mutable for file in files)
+    return all(not file.store.is_remote and not file.is_mutable for file in files)
 
 
 def decode(
@@ -166,9 +166,9 @@ def _pieces(virtual: VirtualFile, spans: _Spans) -> list[bytes] | None:
         wanted.append((virtual.files[segment.file], place))
     found: list[bytes] = []
     for store, some in groupby(wanted, key=lambda place: place[0].store):
-        if not isinstance(store, LocalStore):
+        if store.local is None:
             return None
-        for data in store.read_each([(file.key, file.identity.size, place) for file, place in some]):
+        for data in store.local.read_each([(file.key, file.identity.size, place) for file, place in some]):
             if data is None:
                 return None
             found.append(data)

@@ -24,7 +24,6 @@ from windrow.reading.cells import Cells, FixedCells, Key, TextCells
 from windrow.reading.decoding import MOST_BYTES, Column, columns_of_schema, decode, is_near
 from windrow.reading.matching import matching_texts, matching_values
 from windrow.reading.virtual_reader import ReadCounts
-from windrow.storage import LocalStore
 
 __all__ = ["Gathered", "Gathering"]
 
@@ -118,7 +117,7 @@ def _keys(virtual: VirtualFile) -> list[Key]:
         store = Same(file.store)
         root = roots.get(store)
         if root is None:
-            root = roots[store] = str(file.store.root) if isinstance(file.store, LocalStore) else ""
+            root = roots[store] = str(file.store.root or "")
         keys.append((root, file.key, group, first, stop))
     return keys
 

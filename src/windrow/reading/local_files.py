@@ -5,14 +5,13 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import cast
 
 import numpy as np
 
 from windrow.planning.data_files import DataFile
 from windrow.planning.virtual_file import VirtualFile
 from windrow.reading.needed_ranges import needed_bytes
-from windrow.storage.local import LocalStore, OpenedFile
+from windrow.storage import LocalFiles, OpenFile
 
 __all__ = ["READ_OVER", "NearFile", "OpenFiles", "announce"]
 
@@ -29,15 +28,15 @@ class OpenFiles:
     """The files on this machine that are open: not too many at once."""
 
     def __init__(self) -> None:
-        self._opened: OrderedDict[str, OpenedFile] = OrderedDict()
+        self._opened: OrderedDict[str, OpenFile] = OrderedDict()
         self.count = 0
         self._lock = threading.Lock()
 
-    def get(self, file: DataFile) -> OpenedFile:
+    def get(self, file: DataFile, local: LocalFiles) -> OpenFile:
         """An open file; one that was opened longest ago may have to be closed for it."""
         opened = self._opened.get(file.uri)
         if opened is None:
-            opened = cast("LocalStore", file.store).open(file.key, expect=file.identity)
+            opened = local.open(file.key, expect=file.identity)
             with self._lock:
                 self.count += 1
                 self._opened[file.uri] = opened
@@ -55,8 +54,9 @@ class OpenFiles:
 class NearFile:
     """A file on this machine."""
 
-    def __init__(self, file: DataFile, pool: OpenFiles) -> None:
+    def __init__(self, file: DataFile, local: LocalFiles, pool: OpenFiles) -> None:
         self._file = file
+        self._local = local
         self._pool = pool
         self._expected: list[list[int]] = []
         self._announced = 0
@@ -67,7 +67,7 @@ class NearFile:
 
     def read_at(self, offset: int, length: int) -> bytes:
         """Exactly so many bytes; what is expected next is on its way from the disk meanwhile."""
-        opened = self._pool.get(self._file)
+        opened = self._pool.get(self._file, self._local)
         # threads that meet here announce something twice at worst
         while (place := self._announced) < len(self._expected) and self._expected[place][0] < offset + _AHEAD:
             self._announced = place + 1

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from windrow.errors import WindrowError
 from windrow.planning.data_files import DataFile
 from windrow.planning.virtual_file import VirtualFile
 from windrow.reading.local_files import OpenFiles
 from windrow.reading.needed_ranges import needed_bytes
-from windrow.storage import LocalStore
 from windrow.storage.ranges import check_identity
 
 __all__ = ["PlainFiles", "plain_files"]
@@ -30,10 +30,17 @@ _PROBES = 16
 class PlainFiles:
     """Files on this machine that are read by their paths."""
 
-    failure = None
-
     def __init__(self, files: Sequence[DataFile]) -> None:
         self._files = files
+
+    @property
+    def failure(self) -> WindrowError | None:
+        """Why an engine failed that read these files: one of them is no longer what was planned with."""
+        try:
+            self.finish()
+        except WindrowError as error:
+            return error
+        return None
 
     def finish(self) -> None:
         """Make sure that what was read is what was planned with: `Replaced` if a file changed in the meantime."""
@@ -46,11 +53,16 @@ def plain_files(virtual: VirtualFile, *, wanted: bool | None) -> tuple[list[str]
     if wanted is False or not virtual.is_plain or not (wanted or virtual.is_whole):
         return None
     files = [virtual.files[number] for number in sorted({segment.file for segment in virtual.segments})]
-    paths = [str(file.store.path(file.key)) for file in files if isinstance(file.store, LocalStore)]
+    paths = [path for file in files if (path := _path(file)) is not None]
     if len(paths) < len(files) or _PATTERN & set("".join(paths)) or any(file.described for file in files):
         return None
     is_large = sum(file.identity.size for file in files) >= _LARGE * len(files)
     return (paths, PlainFiles(files)) if wanted or (is_large and _is_at_hand(virtual)) else None
+
+
+def _path(file: DataFile) -> str | None:
+    path = None if file.store.local is None else file.store.local.path(file.key)
+    return None if path is None else str(path)
 
 
 def _is_at_hand(virtual: VirtualFile) -> bool:
@@ -58,4 +70,8 @@ def _is_at_hand(virtual: VirtualFile) -> bool:
     needed = needed_bytes(virtual)
     places = needed[np.linspace(0, len(needed) - 1, min(len(needed), _PROBES)).astype(np.int64)]
     pool = OpenFiles()
-    return all(pool.get(virtual.files[number]).is_at_hand(offset) for number, offset, _ in places.tolist())
+    for number, offset, _ in places.tolist():
+        file = virtual.files[number]
+        if file.store.local is None or not pool.get(file, file.store.local).is_at_hand(offset):
+            return False
+    return True

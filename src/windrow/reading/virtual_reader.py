@@ -28,7 +28,7 @@ from windrow.reading.local_files import NearFile, OpenFiles, announce
 from windrow.reading.needed_ranges import needed_bytes
 from windrow.reading.read_context import ReadContext
 from windrow.reading.verifying import Runs
-from windrow.storage import ByteRange, LocalStore, coalesce
+from windrow.storage import ByteRange, coalesce
 from windrow.storage.ranges import check_identity
 
 __all__ = ["ReadCounts", "VirtualReader"]
@@ -65,16 +65,17 @@ class ReadCounts(NamedTuple):
 class VirtualReader(Closing):
     """A virtual file that can be read from any thread; use it in a `with` block.
 
-    What an engine makes of an error that it meets while reading is its own affair: the error is kept in `failure`.
+    What an engine makes of an error that it meets while reading is its own affair: `failure` has the error itself.
     """
 
     def __init__(self, virtual: VirtualFile, context: ReadContext) -> None:
         self.size = virtual.size
-        self.failure: WindrowError | None = None
+        self._failure: WindrowError | None = None
         remote, pool = _Remote(virtual, context), OpenFiles()
         used = {segment.file: virtual.files[segment.file] for segment in virtual.segments}
         sources: dict[int, _Source] = {
-            number: NearFile(file, pool) if _is_near(file) else remote.source(number) for number, file in used.items()
+            number: NearFile(file, local, pool) if (local := file.store.local) is not None else remote.source(number)
+            for number, file in used.items()
         }
         spans = _spans(virtual, sources)
         if not spans:
@@ -101,6 +102,17 @@ class VirtualReader(Closing):
         requests = self._spans + self._pool.count + len(self._remote.fetched)
         return ReadCounts(len(self._lengths), sum(self._lengths), requests, max(hits, 0))
 
+    @property
+    def failure(self) -> WindrowError | None:
+        """Why an engine failed that read this file: a read failed, or a file changed and its bytes make no sense."""
+        if self._failure is not None or self._is_closed:
+            return self._failure
+        try:
+            self.finish()
+        except WindrowError as error:
+            return error
+        return None
+
     def read_at(self, address: int, length: int) -> bytes:
         """Bytes at an address; zeros where nothing is. A reader that is closed raises `Closed`."""
         self._check_open()
@@ -109,7 +121,7 @@ class VirtualReader(Closing):
         try:
             return self._read(address, length)
         except WindrowError as error:
-            self.failure = self.failure or error
+            self._failure = self._failure or error
             raise
 
     def finish(self) -> None:
@@ -179,7 +191,7 @@ class _Span:
 
 
 def _is_near(file: DataFile) -> bool:
-    return isinstance(file.store, LocalStore)
+    return not file.store.is_remote
 
 
 def _spans(virtual: VirtualFile, sources: Mapping[int, _Source]) -> dict[int, _Source]:
@@ -211,7 +223,7 @@ def _spans(virtual: VirtualFile, sources: Mapping[int, _Source]) -> dict[int, _S
             (files[segments[number].file].key, files[segments[number].file].identity.size, ByteRange(start, length))
             for number, start, length in asked
         ]
-        read = store.read_each(wanted) if isinstance(store, LocalStore) else []
+        read = store.local.read_each(wanted) if store.local is not None else []
         for (number, start, _), data in zip(asked, read, strict=True):
             if data is not None:
                 found[number] = _Span(start, data, sources[segments[number].file])

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from windrow.errors import Damaged
-from windrow.parquet.footer import TAIL_SIZE, ParquetFooter, footer_length, read_footer
+from windrow.parquet.footer import ParquetFooter, read_footer
+from windrow.parquet.tail import FIRST_READ, complete_tail
 from windrow.sidecar.aligned_pages import find_granules
 from windrow.sidecar.convert import Read, Source, convert
 from windrow.sidecar.granules import FirstKeys
 
 __all__ = ["build_sidecar", "footer_bytes_of", "footer_of"]
-
-FIRST_READ = 64 * 2**10
-"""Most footers lie within so many bytes of the end, and are read at once."""
 
 
 def build_sidecar(  # noqa: PLR0913 - what few callers need is given by name
@@ -47,14 +44,5 @@ def footer_of(read: Read, size: int, *, name: str) -> ParquetFooter:
 
 def footer_bytes_of(read: Read, size: int, *, name: str) -> bytes:
     """Return the bytes of that footer: metadata, its length and the magic."""
-    if size < TAIL_SIZE:
-        raise Damaged(f"{name}: {size} bytes are no Parquet file; the smallest has more")
-    tail = _tail(read, size, min(size, FIRST_READ))
-    needed = footer_length(tail[-TAIL_SIZE:], name)
-    if needed > size:
-        raise Damaged(f"{name}: the footer claims {needed} bytes, the file has {size}; it is damaged")
-    return tail[-needed:] if needed <= len(tail) else _tail(read, size, needed)
-
-
-def _tail(read: Read, size: int, length: int) -> bytes:
-    return read(size - length, length)
+    first = min(size, FIRST_READ)
+    return complete_tail(read(size - first, first), size, read, name=name).footer

@@ -8,13 +8,27 @@ from windrow.storage.keys import check_key, uri_of
 from windrow.storage.local import LocalStore
 from windrow.storage.mapped import let_go, pieces
 from windrow.storage.opening import address_of, open_store, options_for
-from windrow.storage.patient import PatientStore
-from windrow.storage.protocol import VERBS, ByteRange, BytesLike, Identity, ObjectInfo, Store, Verb
+from windrow.storage.patient import PatientStore, patient_if_remote
+from windrow.storage.protocol import (
+    FILE_VERBS,
+    VERBS,
+    ByteRange,
+    BytesLike,
+    FileVerb,
+    Identity,
+    LocalFiles,
+    ObjectInfo,
+    OpenFile,
+    Store,
+    Unfinished,
+    Verb,
+)
 from windrow.storage.ranges import Fetch, coalesce, gap_for
 from windrow.storage.reaching import is_foreign, local_path, reach, reach_foreign, reach_store, url_of
 from windrow.storage.wrapping import Call, StoreWrapper
 
 __all__ = [
+    "FILE_VERBS",
     "VERBS",
     "ByteRange",
     "BytesLike",
@@ -22,12 +36,16 @@ __all__ = [
     "CountingStore",
     "Counts",
     "Fetch",
+    "FileVerb",
     "Identity",
+    "LocalFiles",
     "LocalStore",
     "ObjectInfo",
+    "OpenFile",
     "PatientStore",
     "Store",
     "StoreWrapper",
+    "Unfinished",
     "Verb",
     "address_of",
     "check_key",
@@ -38,6 +56,7 @@ __all__ = [
     "local_path",
     "open_store",
     "options_for",
+    "patient_if_remote",
     "pieces",
     "reach",
     "reach_foreign",

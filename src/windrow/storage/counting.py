@@ -46,11 +46,12 @@ class CountingStore(StoreWrapper):
     """Counts each call to `store`, whether it succeeds or not, as the requests that it takes.
 
     `get_ranges` takes one for each coalesced fetch and reads the gaps that are bridged too; a listing takes one for
-    each page. What a store does within a call (retries, the parts of a large upload) is not seen here.
+    each page. Calls for local files are counted by their own verbs. What a store does within a call (retries, the parts
+    of a large upload) is not seen here, nor what is read by plain paths, where these are allowed.
     """
 
-    def __init__(self, store: Store) -> None:
-        super().__init__(store)
+    def __init__(self, store: Store, *, paths: bool = False) -> None:
+        super().__init__(store, paths=paths)
         self._lock = threading.Lock()
         self._requests: Counter[str] = Counter()
         self._bytes_read = 0
@@ -69,7 +70,7 @@ class CountingStore(StoreWrapper):
 
     def around(self, call: Call, run: Callable[[], Result]) -> Result:
         """Count a call and its bytes."""
-        fetches = coalesce(call.ranges, self.gap)
+        fetches = coalesce(call.ranges, self.gap) if call.verb == "get_ranges" else []
         self._count(call, requests=len(fetches) if call.verb == "get_ranges" else 1)
         result = run()
         self._count(

@@ -15,19 +15,19 @@ import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Self
 
 from windrow.errors import StorageError
 from windrow.storage.failures import disk_failure, missing, taken
 from windrow.storage.keys import RESERVED, check_key, check_prefix, key_problem
 from windrow.storage.kinds import LOCAL_GAP
 from windrow.storage.mapped import pieces
-from windrow.storage.protocol import ByteRange, BytesLike, Identity, ObjectInfo, Pieces
+from windrow.storage.protocol import ByteRange, BytesLike, Identity, ObjectInfo, Pieces, Unfinished
 from windrow.storage.ranges import Fetch, check_identity, check_suffix, read_ranges, too_short
 
-__all__ = ["LocalStore", "OpenedFile", "Unfinished"]
+__all__ = ["LocalStore", "OpenedFile"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -38,21 +38,14 @@ _LONGEST_NAME = 255
 _serial = itertools.count()
 
 
-@dataclass(frozen=True, slots=True)
-class Unfinished:
-    """A hidden file that holds bytes of an object before it has its name."""
-
-    path: Path
-    key: str | None
-    """The object that it was to become; None where its name does not tell."""
-    modified: datetime
-
-
 class LocalStore:
     """The objects are the plain files in and below a folder, which is made by the first write.
 
     A file of which the name cannot be a key, a link, and a file that is still being written are not listed.
     """
+
+    # Read for every file of every plan, so not a property.
+    is_remote = False
 
     def __init__(self, root: str | Path) -> None:
         self._root = Path(os.path.realpath(root))
@@ -73,6 +66,11 @@ class LocalStore:
     def root(self) -> Path:
         """The folder."""
         return self._root
+
+    @property
+    def local(self) -> Self:
+        """The objects are files, and the store itself reads them as such."""
+        return self
 
     def path(self, key: str) -> Path:
         """Where the object of a key is, for programs that read files by themselves.

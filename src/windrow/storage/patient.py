@@ -17,11 +17,11 @@ from windrow.errors import InvalidInput, Replaced, StorageError
 from windrow.storage.protocol import ObjectInfo, Store
 from windrow.storage.wrapping import Call, StoreWrapper
 
-__all__ = ["PatientStore"]
+__all__ = ["PatientStore", "patient_if_remote"]
 
 Result = TypeVar("Result")
 
-_READS = frozenset({"get", "get_ranges", "get_suffix", "head"})
+_READS = frozenset({"get", "get_ranges", "get_suffix", "head", "open", "read_at", "read_each"})
 _HEDGES = 64
 """Reads that can be under way at once, second ones included."""
 
@@ -30,7 +30,7 @@ class PatientStore(StoreWrapper):
     """Reads of `store` that are tried up to `attempts` times, and doubled when they take `hedge_after` seconds.
 
     Between attempts it waits `pause` seconds, twice as long each time, less a random part, so that many readers do not
-    come back at once. `hedge_after` None never doubles a read.
+    come back at once. `hedge_after` None never doubles a read. Programs that read by a plain path need no patience.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class PatientStore(StoreWrapper):
         sleep: Callable[[float], None] = time.sleep,
         draw: Callable[[], float] = random.random,
     ) -> None:
-        super().__init__(store)
+        super().__init__(store, paths=True)
         if attempts < 1 or pause < 0 or (hedge_after is not None and hedge_after <= 0):
             raise InvalidInput(
                 f"{store.url}: {attempts} attempts, {pause} s pause, hedge after {hedge_after} s; give at least 1 "
@@ -93,6 +93,11 @@ class PatientStore(StoreWrapper):
             self.hedged += 1
             reads.add(self._pool.submit(run))
         return _first_success(reads)
+
+
+def patient_if_remote(store: Store) -> Store:
+    """A store whose reads are tried again where they are requests; files on this machine are read once."""
+    return PatientStore(store) if store.is_remote else store
 
 
 def _first_success(reads: set[Future[Result]]) -> Result:

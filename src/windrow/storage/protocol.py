@@ -9,11 +9,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, get_args
 
 from windrow.errors import InvalidInput
 
-__all__ = ["LIST_PAGE", "VERBS", "ByteRange", "BytesLike", "Identity", "ObjectInfo", "Pieces", "Store", "Verb"]
+__all__ = [
+    "FILE_VERBS",
+    "LIST_PAGE",
+    "VERBS",
+    "ByteRange",
+    "BytesLike",
+    "FileVerb",
+    "Identity",
+    "LocalFiles",
+    "ObjectInfo",
+    "OpenFile",
+    "Pieces",
+    "Store",
+    "Unfinished",
+    "Verb",
+]
 
 BytesLike: TypeAlias = bytes | bytearray | memoryview
 """What can be put."""
@@ -27,6 +43,12 @@ Verb: TypeAlias = Literal["get", "get_ranges", "get_suffix", "head", "put", "put
 
 VERBS: tuple[Verb, ...] = get_args(Verb)
 """Every verb of a store."""
+
+FileVerb: TypeAlias = Literal["path", "open", "read_at", "check", "read_each", "unfinished", "remove_unfinished"]
+"""The name of a verb of a store's local files, or of one of them that is open."""
+
+FILE_VERBS: tuple[FileVerb, ...] = get_args(FileVerb)
+"""Every verb of local files."""
 
 LIST_PAGE = 1000
 """How many keys a store lists in one request."""
@@ -94,12 +116,65 @@ class ObjectInfo:
         return Identity(self.size, self.etag, self.modified)
 
 
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """A hidden file that holds bytes of an object before it has its name."""
+
+    path: Path
+    key: str | None
+    """The object that it was to become; None where its name does not tell."""
+    modified: datetime
+
+
+class OpenFile(Protocol):
+    """A local file that is open for reading; many threads may read at once."""
+
+    def read_at(self, offset: int, length: int) -> bytes:
+        """Exactly so many bytes, or an error."""
+
+    def is_at_hand(self, offset: int) -> bool:
+        """Whether a byte can be read without waiting for a disk, where the system tells."""
+
+    def announce(self, offset: int, length: int) -> None:
+        """Prefetch bytes that will be read soon."""
+
+    def check(self) -> None:
+        """Refuse a file that was written to since it was opened."""
+
+
+class LocalFiles(Protocol):
+    """What a store can do besides its verbs when its objects are files on this machine.
+
+    Keys are checked as those of the store, and errors are of the same kinds.
+    """
+
+    def path(self, key: str) -> Path | None:
+        """Where programs that read files by themselves find an object; None where they would pass a wrapper by."""
+
+    def open(self, key: str, *, expect: Identity | None = None) -> OpenFile:
+        """Open a file for many reads; it stays the same file, whatever its name stands for later."""
+
+    def read_each(self, wanted: Sequence[tuple[str, int, ByteRange]]) -> Sequence[bytes | None]:
+        """One range of each of many files that never change, given by key and size.
+
+        None for a file that is odd in any way: a read of it by itself has the error.
+        """
+
+    def unfinished(self, prefix: str) -> Iterator[Unfinished]:
+        """Every hidden file in and below a folder: a writer is at work on it, or was stopped."""
+
+    def remove_unfinished(self, found: Unfinished) -> bool:
+        """Remove a hidden file; whether it was still there."""
+
+
 class Store(Protocol):
     """Objects of bytes under keys that are relative to the root of the store and split by `/`.
 
     Keys are checked as `windrow.storage.check_key` says. Every verb may be called from many threads at once. A verb
     raises `InvalidInput` for a key or range that cannot be, `NotFound` for a missing object and `StorageError` for
     everything else; its `retryable` says whether the same call may succeed later.
+
+    What else a store can do it says by `root`, `is_remote` and `local`; nobody looks at its class.
     """
 
     @property
@@ -109,6 +184,18 @@ class Store(Protocol):
     @property
     def gap(self) -> int:
         """Up to so many unwanted bytes are cheaper to read than to leave out by a further request."""
+
+    @property
+    def root(self) -> Path | None:
+        """The folder on this machine that the store is; None for a store that is elsewhere."""
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether each read is a request, to be coalesced, cached and retried; the others have `local` files."""
+
+    @property
+    def local(self) -> LocalFiles | None:
+        """The objects as files on this machine, unless the store is remote."""
 
     def get(self, key: str) -> bytes:
         """All bytes of an object."""

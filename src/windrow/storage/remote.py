@@ -39,6 +39,8 @@ def _now() -> datetime:
 class ObstoreStore:
     """Any store of obstore behind Windrow's verbs; `clock` dates what is put, since no store answers a put with it."""
 
+    is_remote = True
+
     def __init__(self, inner: ObjectStoreMethods, url: str, kind: Kind, clock: Callable[[], datetime] = _now) -> None:
         # obstore's functions want its union of store classes, which cannot be imported.
         self._inner: Any = inner
@@ -58,6 +60,14 @@ class ObstoreStore:
     def gap(self) -> int:
         """What a connection carries in the time of a request."""
         return self._kind.gap
+
+    @property
+    def root(self) -> None:
+        """No folder on this machine."""
+
+    @property
+    def local(self) -> None:
+        """No files on this machine: each read is a request."""
 
     def _check_process(self) -> None:
         """Refuse to wait for ever: threads of obstore that a parent started are not in its forked children."""

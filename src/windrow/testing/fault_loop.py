@@ -6,6 +6,7 @@ lake is opened anew and has to be as it was or as it should be; then the scenari
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -34,20 +35,24 @@ class Scenario:
     """Called after the act was repeated without a fault."""
 
 
-def every_fault(scenario: Scenario, folder: Path, *, stride: int = 1) -> int:
-    """Let every operation fail once in every way, and return how many faults there were.
+def every_fault(scenario: Scenario, folder: Path, *, stride: int = 1, local: bool = False) -> Counter[str]:
+    """Let every operation fail once in every way, and return how many faults there were, by the verbs of stores.
 
     With a stride, of the operations of the database only every so many-th fails, another one for each kind of fault.
+    With `local`, the lake is a folder, whose operations on local files fail too, and the database is left alone.
     """
-    first = World(_made(folder / "first"))
+    first = World(_made(folder / "first"), local=local)
     scenario.prepare(first)
-    faults = 0
-    for number, (kind, step) in enumerate(_kinds(stride)):
+    faults: Counter[str] = Counter()
+    for number, (kind, step) in enumerate(_LOCAL_KINDS if local else _kinds(stride)):
         nth = 1 + number % step
-        while _one(scenario, first.copy(_made(folder / f"{number}-{nth}")), kind, nth):
-            faults += 1
+        while struck := _one(scenario, first.copy(_made(folder / f"{number}-{nth}")), kind, nth):
+            faults += struck
             nth += step
     return faults
+
+
+_LOCAL_KINDS: tuple[tuple[FaultKind, int], ...] = ((FaultKind.ERROR, 1), (FaultKind.SHORT, 1), (FaultKind.FULL, 1))
 
 
 def _kinds(stride: int) -> Iterator[tuple[FaultKind | DatabaseFault, int]]:
@@ -55,14 +60,15 @@ def _kinds(stride: int) -> Iterator[tuple[FaultKind | DatabaseFault, int]]:
     yield from ((kind, stride) for kind in DatabaseFault)
 
 
-def _one(scenario: Scenario, world: World, kind: FaultKind | DatabaseFault, nth: int) -> bool:
-    """Let one operation fail; say whether it did."""
+def _one(scenario: Scenario, world: World, kind: FaultKind | DatabaseFault, nth: int) -> Counter[str]:
+    """Let one operation fail; return what failed."""
     with _disturbed(world, kind, nth) as lake:
         faulty = lake.context.metastore if isinstance(kind, DatabaseFault) else lake.context.store
         with suppress(WindrowError):
             scenario.act(lake)
-    if isinstance(faulty, FaultyStore):
-        faulty.land()
+    land = getattr(faulty, "land", None)
+    if land is not None:
+        land()
     with world.open() as lake:
         scenario.check(world, lake)
     # What a dead process held runs out.
@@ -70,14 +76,16 @@ def _one(scenario: Scenario, world: World, kind: FaultKind | DatabaseFault, nth:
     with world.open() as lake:
         scenario.act(lake)
         scenario.finish(world, lake)
-    return bool(getattr(faulty, "fired", 0))
+    if isinstance(kind, DatabaseFault):
+        return Counter({"database": 1} if getattr(faulty, "fired", 0) else {})
+    return Counter(getattr(faulty, "struck", {}))
 
 
 def _disturbed(world: World, kind: FaultKind | DatabaseFault, nth: int) -> Lake:
     """Open a lake in which one operation will fail."""
     if isinstance(kind, DatabaseFault):
         return world.open(metastore=lambda url, store: FaultyMetastore(url, store, kind, nth, clock=world.clock))
-    return world.open(lambda store: FaultyStore(store, Fault(kind, nth)))
+    return world.open(lambda store: FaultyStore(store, Fault(kind, nth), paths=True))
 
 
 def _made(folder: Path) -> Path:

@@ -19,10 +19,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeVar
+from typing import TypeVar, cast
 
-from windrow.errors import InvalidInput, StorageError, WindrowError
-from windrow.storage.protocol import ObjectInfo, Store, Verb
+from windrow.errors import InvalidInput, NotFound, StorageError, WindrowError
+from windrow.storage.protocol import FileVerb, ObjectInfo, Store, Verb
 from windrow.storage.wrapping import Call, StoreWrapper
 
 __all__ = ["Fault", "FaultKind", "FaultyStore"]
@@ -30,7 +30,9 @@ __all__ = ["Fault", "FaultKind", "FaultyStore"]
 Result = TypeVar("Result")
 
 _WRITES = frozenset({"put", "put_if_absent"})
-_CHANGES = _WRITES | {"delete"}
+_CHANGES = _WRITES | {"delete", "remove_unfinished"}
+_BY_NAME = frozenset({"get", "get_ranges", "get_suffix", "head", "open", "read_each"})
+_BY_RANGE = frozenset({"get_ranges", "read_at", "read_each"})
 
 
 class FaultKind(StrEnum):
@@ -46,6 +48,21 @@ class FaultKind(StrEnum):
     """The caller gives up waiting and sees a failure; a change that was asked for has its effect later, at `land`."""
     DELAY = "delay"
     """The call is late and succeeds."""
+    MISSING = "missing"
+    """The object is not there; happens to reads that go by its name only."""
+    SHORT = "short"
+    """The object ends before the range that is read; happens to reads of ranges only."""
+    FULL = "full"
+    """Nothing is written, since the disk is full; happens to writes only."""
+
+
+_STRIKES = {
+    FaultKind.TORN: _WRITES,
+    FaultKind.FULL: _WRITES,
+    FaultKind.MISSING: _BY_NAME,
+    FaultKind.SHORT: _BY_RANGE,
+}
+"""The verbs of faults that happen to some only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +71,7 @@ class Fault:
 
     kind: FaultKind
     nth: int = 1
-    verb: Verb | None = None
+    verb: Verb | FileVerb | None = None
     """Strike calls of this verb only."""
     onwards: bool = False
     """Strike every call from the `nth` on."""
@@ -63,7 +80,7 @@ class Fault:
     seconds: float = 1.0
     """How long a delay is."""
     retryable: bool = True
-    """What the error says of itself."""
+    """What the error says of itself; that of a missing or short object and of a full disk is never retryable."""
 
     def __post_init__(self) -> None:
         if self.nth < 1:
@@ -71,7 +88,8 @@ class Fault:
 
     def can_strike(self, call: Call) -> bool:
         """Whether a call counts for this fault."""
-        return self.verb in {None, call.verb} and (self.kind != FaultKind.TORN or call.verb in _WRITES)
+        verbs = _STRIKES.get(self.kind)
+        return self.verb in {None, call.verb} and (verbs is None or call.verb in verbs)
 
     def strikes(self, number: int) -> bool:
         """Whether this fault strikes the call of this number among those that count for it."""
@@ -81,21 +99,32 @@ class Fault:
 class FaultyStore(StoreWrapper):
     """Hands calls on to `store`, except where the plan has a fault; if two would strike a call, the first does.
 
-    `calls` counts the calls by verb, `fired` the faults that struck. A listing is called when it is first asked for an
-    object.
+    `calls` counts the calls by verb, `struck` those of them that were struck, and `fired` is the sum of these. A
+    listing is called when it is first asked for an object. Calls for local files are struck like others. A missing or
+    short object among many that are read at once has no bytes, which is how a store reports one.
     """
 
     def __init__(
-        self, store: Store, plan: Fault | Iterable[Fault] = (), *, sleep: Callable[[float], None] = time.sleep
+        self,
+        store: Store,
+        plan: Fault | Iterable[Fault] = (),
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        paths: bool = False,
     ) -> None:
-        super().__init__(store)
+        super().__init__(store, paths=paths)
         self.plan = (plan,) if isinstance(plan, Fault) else tuple(plan)
         self.calls: Counter[str] = Counter()
-        self.fired = 0
+        self.struck: Counter[str] = Counter()
         self._counted = [0] * len(self.plan)
         self._late: list[Callable[[], object]] = []
         self._sleep = sleep
         self._lock = threading.Lock()
+
+    @property
+    def fired(self) -> int:
+        """How many faults struck."""
+        return self.struck.total()
 
     def around(self, call: Call, run: Callable[[], Result]) -> Result:
         """Make a call, or let it fail."""
@@ -111,6 +140,8 @@ class FaultyStore(StoreWrapper):
             run()
         elif fault.kind == FaultKind.TIMEOUT and call.verb in _CHANGES:
             self._late.append(run)
+        elif fault.kind in {FaultKind.MISSING, FaultKind.SHORT} and call.verb == "read_each":
+            return cast("Result", None)
         raise _failure(call, fault)
 
     def land(self) -> None:
@@ -141,7 +172,8 @@ class FaultyStore(StoreWrapper):
                 if fault.can_strike(call) and fault.strikes(number)
             )
             found = next(striking, None)
-            self.fired += found is not None
+            if found is not None:
+                self.struck[call.verb] += 1
             return found
 
     def _write_torn(self, call: Call, fault: Fault) -> None:
@@ -153,8 +185,9 @@ class FaultyStore(StoreWrapper):
             self.store.put_if_absent(call.key, torn)
 
 
-def _failure(call: Call, fault: Fault) -> StorageError:
-    return StorageError(
-        f"{call.key}: planned fault ({fault.kind}) in {call.verb}; take it off the plan to get through",
-        retryable=fault.retryable,
-    )
+def _failure(call: Call, fault: Fault) -> WindrowError:
+    problem = f"{call.key}: planned fault ({fault.kind}) in {call.verb}; take it off the plan to get through"
+    if fault.kind == FaultKind.MISSING:
+        return NotFound(problem)
+    lasts = fault.kind in {FaultKind.SHORT, FaultKind.FULL}
+    return StorageError(problem, retryable=fault.retryable and not lasts)

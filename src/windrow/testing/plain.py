@@ -1,23 +1,29 @@
-"""The plainest store there is: a dictionary, dated by a clock that is passed in. Proofs run on it by the thousand."""
+"""Stores that are dated by a clock that is passed in: a dictionary, for proofs by the thousand, and a folder."""
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
 
 from windrow.storage.failures import missing, taken
 from windrow.storage.keys import check_key, check_prefix
+from windrow.storage.local import LocalStore
 from windrow.storage.protocol import ByteRange, BytesLike, Identity, ObjectInfo, Pieces
 from windrow.storage.ranges import Fetch, check_identity, check_suffix, read_ranges, too_short
 
-__all__ = ["PlainStore"]
+__all__ = ["DatedFolder", "PlainStore"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class PlainStore:
     """Objects in a dictionary; `clock` gives microseconds since the epoch."""
+
+    is_remote = True
 
     def __init__(self, clock: Callable[[], int]) -> None:
         self._clock = clock
@@ -41,6 +47,14 @@ class PlainStore:
     def gap(self) -> int:
         """Nothing is cheaper to read than to leave out."""
         return 0
+
+    @property
+    def root(self) -> None:
+        """No folder."""
+
+    @property
+    def local(self) -> None:
+        """No files."""
 
     def get(self, key: str) -> bytes:
         """All bytes of an object."""
@@ -112,3 +126,26 @@ class PlainStore:
         if found is None:
             raise missing(key)
         return found
+
+
+class DatedFolder(LocalStore):
+    """A folder whose files are dated by `clock`, which gives microseconds since the epoch."""
+
+    def __init__(self, root: str | Path, clock: Callable[[], int]) -> None:
+        super().__init__(root)
+        self._clock = clock
+        self._versions = count()
+
+    def put(self, key: str, data: BytesLike) -> ObjectInfo:
+        """Write a file."""
+        return self._dated(super().put(key, data))
+
+    def put_if_absent(self, key: str, data: BytesLike) -> ObjectInfo:
+        """Write a file unless its name is taken."""
+        return self._dated(super().put_if_absent(key, data))
+
+    def _dated(self, info: ObjectInfo) -> ObjectInfo:
+        now = self._clock() * 1000
+        # The part of a microsecond tells versions apart: a folder gives the number of a deleted file to a new one.
+        os.utime(self.path(info.key), ns=(now, now + next(self._versions) % 1000))
+        return self.head(info.key)

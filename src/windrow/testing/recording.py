@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from windrow.storage.protocol import ObjectInfo, Store, Verb
+from windrow.storage.protocol import FileVerb, ObjectInfo, Store, Verb
 from windrow.storage.wrapping import Call, StoreWrapper, received
 
 __all__ = ["Recorded", "RecordingStore"]
@@ -24,7 +24,7 @@ class Recorded:
     its end.
     """
 
-    verb: Verb
+    verb: Verb | FileVerb
     key: str
     sent: int
     received: int = 0
@@ -32,10 +32,10 @@ class Recorded:
 
 
 class RecordingStore(StoreWrapper):
-    """Writes down the calls to `store` in the order in which they begin."""
+    """Writes down the calls to `store`, and to its local files, in the order in which they begin."""
 
-    def __init__(self, store: Store) -> None:
-        super().__init__(store)
+    def __init__(self, store: Store, *, paths: bool = False) -> None:
+        super().__init__(store, paths=paths)
         self._lock = threading.Lock()
         self._calls: list[Recorded] = []
 

@@ -22,6 +22,7 @@ import pytest
 
 from windrow.errors import AlreadyExists, Damaged, InvalidInput, NotFound, Replaced, StorageError
 from windrow.storage.protocol import LIST_PAGE, ByteRange, Identity, ObjectInfo, Store
+from windrow.testing.local_files import LocalFilesTests
 
 __all__ = ["HOSTILE_KEYS", "ODD_KEYS", "StoreTests"]
 
@@ -82,8 +83,8 @@ ODD_KEYS = (
 RACERS = 8
 
 
-class StoreTests:
-    """The conformance suite of `windrow.storage.Store`."""
+class StoreTests(LocalFilesTests):
+    """The conformance suite of `windrow.storage.Store`, and of its local files where it has any."""
 
     # One object and whole
 

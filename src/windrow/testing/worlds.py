@@ -1,4 +1,4 @@
-"""A lake in which nothing is left to chance: its clock is set by hand, its ids are counted, its store is a dictionary.
+"""A lake in which nothing is left to chance: its clock is set by hand, its ids are counted, its files have dates of it.
 
 Proofs of everything that works on a whole table start from here: they open the lake as often as they like, through
 stores and metastores that fail on plan, and compare what it holds with what it should.
@@ -19,7 +19,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windrow.context import Context
-from windrow.errors import InvalidInput
 from windrow.lake import Lake
 from windrow.metastore import CommitKind, Metastore, SqlMetastore
 from windrow.mirror.metastore import MirroredMetastore
@@ -27,7 +26,7 @@ from windrow.model.split import SplitMetadata
 from windrow.storage import Store, address_of, is_foreign, reach
 from windrow.table import Table
 from windrow.testing.metastore_cases.samples import FakeClock
-from windrow.testing.plain import PlainStore
+from windrow.testing.plain import DatedFolder, PlainStore
 
 __all__ = ["NOON", "Row", "World", "compact", "points", "rows_of", "visible"]
 
@@ -37,6 +36,7 @@ NOON = datetime(2023, 11, 14, 12, tzinfo=UTC)
 Row = tuple[Any, ...]
 
 _DATABASE = "windrow.db"
+_LAKE = "lake"
 
 
 @cache
@@ -48,11 +48,15 @@ def _new_database() -> bytes:
 
 
 class World:
-    """A lake that can be opened again and again; what a crash would lose is lost with the opened one."""
+    """A lake that can be opened again and again; what a crash would lose is lost with the opened one.
 
-    def __init__(self, folder: Path, *, store: Store | None = None) -> None:
+    Its store is a dictionary, or with `local` a folder, so that its files are read as local files are.
+    """
+
+    def __init__(self, folder: Path, *, local: bool = False) -> None:
         self.clock = FakeClock()
-        self.store: Store = store if store is not None else PlainStore(self.clock)
+        self._plain = None if local else PlainStore(self.clock)
+        self.store: Store = self._plain or DatedFolder(folder / _LAKE, self.clock)
         self.folder = folder
         self.url = f"sqlite:///{folder}/{_DATABASE}"
         self._given = 0
@@ -64,11 +68,12 @@ class World:
 
     def copy(self, folder: Path) -> World:
         """Return a world that is the same and goes its own way from here; nothing may be open in this one."""
-        if not isinstance(self.store, PlainStore):
-            raise InvalidInput("only a world on a plain store can be copied; begin one without a store of your own")
-        other = World(folder)
+        other = World(folder, local=self._plain is None)
         other.clock.now, other._given = self.clock.now, self._given
-        other.store = self.store.copy(other.clock)
+        if self._plain is None:
+            shutil.copytree(self.folder / _LAKE, folder / _LAKE)
+        else:
+            other.store = other._plain = self._plain.copy(other.clock)
         for file in self.folder.glob(f"{_DATABASE}*"):
             shutil.copy(file, folder)
         return other

@@ -20,7 +20,7 @@ from windrow.metastore import TableRecord
 from windrow.mirror.follow import Mirror
 from windrow.model.split import SplitMetadata
 from windrow.model.units import parse_seconds
-from windrow.storage import LocalStore, ObjectInfo
+from windrow.storage import ObjectInfo
 from windrow.upkeep.clock import store_time
 from windrow.upkeep.deleting import Deleting, OnDelete
 from windrow.upkeep.files import own_files, split_id_of
@@ -121,8 +121,8 @@ class GarbageCollection:
             gone = delete.files([info.key for info in some])
             sweep.orphans += len(gone)
             sweep.orphan_bytes += delete.heard(sum(info.size for info in some if info.key in gone))
-        local = store if isinstance(store, LocalStore) else None
-        unfinished = remove_unfinished(local, metastore, table, now=now, grace=kept) if local else 0
+        files = store.local
+        unfinished = 0 if files is None else remove_unfinished(files, metastore, table, now=now, grace=kept)
         return GcResult(
             table=self.name,
             grace_seconds=seconds,

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 
 from windrow.metastore import Metastore, TableRecord
 from windrow.model.split import dead_letter_key
-from windrow.storage import LocalStore
+from windrow.storage import LocalFiles
 from windrow.upkeep.files import split_id_of
 
 __all__ = ["remove_unfinished"]
@@ -20,10 +20,10 @@ _LONGEST_WRITE = timedelta(days=1)
 
 
 def remove_unfinished(
-    store: LocalStore, metastore: Metastore, table: TableRecord, *, now: datetime, grace: timedelta
+    files: LocalFiles, metastore: Metastore, table: TableRecord, *, now: datetime, grace: timedelta
 ) -> int:
     """Remove the hidden files of a table that no writer needs, and return their number; `now` is the store's time."""
-    found = {each: _written_name(table.folder, each.key) for each in store.unfinished(table.folder)}
+    found = {each: _written_name(table.folder, each.key) for each in files.unfinished(table.folder)}
     names = {name for name in found.values() if name is not None}
     dead = metastore.orphans(table.table_id, names).dead
     published = metastore.known_splits(table.table_id, names)
@@ -33,7 +33,7 @@ def remove_unfinished(
             is_stale = each.modified < now - grace
         else:
             is_stale = (name is None or name in published) and each.modified < now - max(grace, _LONGEST_WRITE)
-        removed += is_stale and store.remove_unfinished(each)
+        removed += is_stale and files.remove_unfinished(each)
     return removed
 
 

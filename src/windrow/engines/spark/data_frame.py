@@ -25,7 +25,6 @@ from windrow.planning.data_files import DataFile
 from windrow.planning.scan_plan import ScanPlan
 from windrow.reading.pins import Hold
 from windrow.runners.spark import slots
-from windrow.storage import LocalStore
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -102,9 +101,9 @@ def _reads_natively(selection: Selection, plan: ScanPlan, files: Sequence[DataFi
 
 def _path(file: DataFile) -> str | None:
     """The path by which Spark can open a file."""
-    if file.described is not None or not isinstance(file.store, LocalStore):
+    path = None if file.described is not None or file.store.local is None else file.store.local.path(file.key)
+    if path is None:
         return None
-    path = file.store.path(file.key)
     # Spark passes by what begins like this, even when it is named.
     hidden = path.name.startswith(("_", "."))
     return str(path) if not hidden and _PLAIN_PATH.fullmatch(str(path)) else None

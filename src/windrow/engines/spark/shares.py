@@ -20,7 +20,7 @@ from windrow.planning.scan_context import ScanContext
 from windrow.planning.scan_plan import ScanPlan
 from windrow.questions.naming import Question
 from windrow.reading.read_context import ReadContext
-from windrow.storage import Identity, LocalStore, PatientStore, Store, reach_store
+from windrow.storage import Identity, Store, patient_if_remote, reach_store
 
 __all__ = ["Share", "Task", "deal_out", "files_of"]
 
@@ -156,6 +156,5 @@ class _Stores:
 
     def get(self, url: str) -> Store:
         if url not in self._open:
-            store = reach_store(url, self._options)
-            self._open[url] = store if isinstance(store, LocalStore) else PatientStore(store)
+            self._open[url] = patient_if_remote(reach_store(url, self._options))
         return self._open[url]
