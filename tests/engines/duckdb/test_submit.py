@@ -6,8 +6,8 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from windrow.engines.duckdb.sinks import CollectSink, Statement
 from windrow.engines.duckdb.submit import submitted
-from windrow.engines.duckdb.taking import Collecting, Statement
 from windrow.tricks import Trick, without
 
 
@@ -27,10 +27,10 @@ def test_rows_are_the_same_with_the_trick_and_without(query, parameters):
     with duckdb.connect() as connection:
         statement = Statement(connection, query, parameters, is_select=True)
         assert submitted(connection, query, parameters) is not None
-        found = Collecting()(statement, run)
+        found = CollectSink()(statement, run)
         with without(Trick.DUCKDB_SUBMIT):
             assert submitted(connection, query, parameters) is None
-            assert Collecting()(statement, run).equals(found)
+            assert CollectSink()(statement, run).equals(found)
         assert isinstance(found, pa.Table)
 
 
