@@ -19,6 +19,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from windrow import forking
+from windrow.bounded import BoundedCache, Same
 from windrow.engines.answer import Answer
 from windrow.engines.duckdb.constants import Constants
 from windrow.engines.duckdb.execution import Execution
@@ -91,7 +92,9 @@ class DuckDBEngine:
         )
         self._templates = Templates()
         self._fine = FineQueries()
-        self._narrowed: dict[tuple[int, frozenset[str] | None], tuple[Relation, Relation, pa.Schema]] = {}
+        self._narrowed: BoundedCache[tuple[Same, frozenset[str] | None], tuple[Relation, pa.Schema]] = BoundedCache(
+            "columns of queries", _MOST_NARROWED
+        )
 
     def sql(
         self,
@@ -318,15 +321,12 @@ class DuckDBEngine:
 
     def _narrow(self, relation: Relation, naming: Naming) -> tuple[Relation, pa.Schema]:
         """The relation with those columns alone that a query can mean, and its columns that no row keeps elsewhere."""
-        key = id(relation), naming.words
-        cached = self._narrowed.get(key)
-        if cached is None:
+
+        def narrowed() -> tuple[Relation, pa.Schema]:
             narrow = relation.narrowed(naming)
-            if len(self._narrowed) >= _MOST_NARROWED:
-                self._narrowed.clear()
-            # The relation is held, so that nothing else gets its id. Of two threads that come here the first one wins.
-            cached = self._narrowed.setdefault(key, (relation, narrow, narrow.plain_columns))
-        return cached[1:]
+            return narrow, narrow.plain_columns
+
+        return self._narrowed.get_or_make((Same(relation), naming.words), narrowed)
 
     def _needed(
         self, constants: Constants, naming: Naming, relations: Mapping[str, Relation]

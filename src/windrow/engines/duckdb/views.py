@@ -17,6 +17,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from windrow.bounded import BoundedCache, Same
 from windrow.cache import CacheKind, count_bypass
 from windrow.engines.duckdb.filesystem import VirtualFileSystem
 from windrow.engines.duckdb.relations import Relation, rows_sql, source_sql
@@ -96,7 +97,7 @@ class Views:
         self._slots: OrderedDict[tuple[int, pa.Schema], _Slot] = OrderedDict()
         self._made: OrderedDict[str, str] = OrderedDict()
         self._places: dict[str, int] = {}
-        self._texts: OrderedDict[tuple[Any, ...], tuple[Any, str]] = OrderedDict()
+        self._texts: BoundedCache[tuple[Any, ...], str] = BoundedCache("texts of views", _MOST_VIEWS)
 
     def bind(self, stack: ExitStack, bound: Bound) -> Bound:
         """Make sure of the view of a name; what it reads is there until the stack is closed."""
@@ -168,19 +169,14 @@ class Views:
         is_slot: bool = False,
     ) -> str:
         """What a view selects; the same for the same columns, schemas, epochs and paths, or slot."""
-        key = (id(relation), *((id(each.schema), each.epoch) for each in virtual), *map(tuple, paths))
-        known = self._texts.get(key)
-        if known is None:
-            text = (
-                source_sql(self._connection, relation, virtual, f"FROM {sql_name(paths[0][0])}")
-                if is_slot
-                else rows_sql(self._connection, relation, virtual, paths)
-            )
-            # What the ids belong to is held, so that nothing else gets them.
-            known = self._texts[key] = (relation, [each.schema for each in virtual]), text
-            while len(self._texts) > _MOST_VIEWS:
-                self._texts.popitem(last=False)
-        return known[1]
+        key = (Same(relation), *((Same(each.schema), each.epoch) for each in virtual), *map(tuple, paths))
+
+        def text() -> str:
+            if is_slot:
+                return source_sql(self._connection, relation, virtual, f"FROM {sql_name(paths[0][0])}")
+            return rows_sql(self._connection, relation, virtual, paths)
+
+        return self._texts.get_or_make(key, text)
 
     def _serve(self, stack: ExitStack, name: str, virtual: VirtualFile) -> tuple[list[str], VirtualReader | PlainFiles]:
         """The paths under which DuckDB finds a virtual file, or the files that it is made of."""
