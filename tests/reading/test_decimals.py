@@ -60,7 +60,7 @@ def table(request, rows, tmp_path_factory):
     pq.write_table(rows, path, row_group_size=200, **FORMS[request.param])
     with windrow.connect(folder / "lake", cache=CacheSettings(folder=folder / "cache")) as lake:
         made = lake.create_table("t", sort="ts/V2", timestamp="ts", mirror=False)
-        made.register(path)
+        made.register.run(path)
         yield made
 
 
@@ -91,7 +91,7 @@ def test_a_query_answers_as_over_a_native_table(ingested, rows, precision):
         for condition in conditions(name, *precision):
             query = f"select n, {name}, set9, nothing from t where {condition} order by n"
             wanted = native.sql(query).to_arrow_table()
-            assert ingested.sql(query).arrow().equals(wanted), condition
+            assert ingested.sql(query).to_arrow().equals(wanted), condition
 
 
 def test_rows_are_decoded_as_they_were_written(table, rows):

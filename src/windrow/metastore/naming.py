@@ -84,7 +84,7 @@ class Naming(Commits):
         for wait in READ_BACK_WAITS:
             self._sleep(wait)
             try:
-                with self.database.writing() as connection:
+                with self.database.reading() as connection:
                     row = self.held_even_dropped(connection, self.table_key(connection, table_id))
             except MetastoreError:
                 continue

@@ -17,7 +17,7 @@ from windrow.metastore import DroppedTable
 from windrow.model.shown import ShownByField
 from windrow.model.split import dead_letter_key
 from windrow.model.units import parse_seconds
-from windrow.storage import LocalStore, ObjectInfo
+from windrow.storage import ObjectInfo
 from windrow.upkeep.clock import clock_key
 from windrow.upkeep.deleting import Deleting
 from windrow.upkeep.files import split_id_of
@@ -90,9 +90,9 @@ class CollectDropped:
         delete = Deleting(store)
         # The log says that the folder was a table, and the mark that it is none any more: they go last.
         if all(self._delete(delete, files) for files in (left.splits, left.log, left.mark)):
-            if isinstance(store, LocalStore):
-                for unfinished in store.unfinished(table.folder):
-                    store.remove_unfinished(unfinished)
+            if store.local is not None:
+                for unfinished in store.local.unfinished(table.folder):
+                    store.local.remove_unfinished(unfinished)
             self.context.metastore.forget_table(table.table_id)
         return _report(table, left, tuple(delete.problems))
 

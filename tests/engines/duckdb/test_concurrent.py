@@ -98,7 +98,8 @@ class TestAnswers:
                     found = lake.sql("select count(*) as n, sum(n) as s from t where n >= ?", [low]).to_dict()
                     assert found == [{"n": ROWS - low, "s": int(NUMBERS[low:].sum())}]
                 elif kind == 1:
-                    found = lake.sql(f"select n from t where host = 'h{number % 7}' and n < {low} order by n").arrow()
+                    query = f"select n from t where host = 'h{number % 7}' and n < {low} order by n"
+                    found = lake.sql(query).to_arrow()
                     assert found["n"].to_pylist() == NUMBERS[number % 7 == NUMBERS % 7][: len(found)].tolist()
                     assert len(found) == len(range(number % 7, low, 7))
                 elif kind == 2:
@@ -118,7 +119,7 @@ class TestAnswers:
     def test_one_table_at_different_columns(self, lake):
         def ask(column, sign):
             for number in range(30):
-                found = lake.sql(f"select * from (select {column} from t where n = {number * 11})").arrow()
+                found = lake.sql(f"select * from (select {column} from t where n = {number * 11})").to_arrow()
                 assert found.column_names == [column]
                 assert found[column].to_pylist() == [sign * number * 11]
 

@@ -70,7 +70,7 @@ def test_a_query_answers_as_over_a_native_table(lake, native, condition):
     query = f"select n from t where {condition} order by n"
     wanted = [n for (n,) in native.execute(query).fetchall()]
     # The second answer comes out of rows that are kept decoded.
-    assert [lake.sql(query).arrow()["n"].to_pylist() for _ in range(3)] == [wanted] * 3
+    assert [lake.sql(query).to_arrow()["n"].to_pylist() for _ in range(3)] == [wanted] * 3
 
 
 @pytest.mark.parametrize("condition", [each for each in CONDITIONS if "~" not in each])
