@@ -62,5 +62,5 @@ def _to_file(
     with answer as batches, written_aside(output) as sink:
         rows = write(form, batches, sink)
     seconds = time.perf_counter() - start
-    said = {"output": output, "format": str(form), "rows": rows, "seconds": round(seconds, 3)}
-    invocation.output.answer(said, lambda: f"{format_count(rows, 'row')} in {output}, {seconds:.3f} s")
+    report = {"output": output, "format": str(form), "rows": rows, "seconds": round(seconds, 3)}
+    invocation.output.answer(report, lambda: f"{format_count(rows, 'row')} in {output}, {seconds:.3f} s")

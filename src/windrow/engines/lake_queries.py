@@ -118,7 +118,7 @@ class LakeQueries:
         return snapshot_relation(open_snapshot(folder, **call.options), prune=self._context.prune)
 
     def close(self) -> None:
-        """End queries that are running; whatever is asked later is `Closed`."""
+        """End queries that are running; later ones are `Closed`."""
         with self._starting:
             self._is_closed = True
         if self._engine is not None:

@@ -15,8 +15,8 @@ from windrow.model.ids import check_name
 __all__ = ["LakeTables"]
 
 
-class _Known(NamedTuple):
-    """What a table was when somebody last looked."""
+class _Cached(NamedTuple):
+    """A table as the last query found it in the metastore."""
 
     mark: int | None
     record: TableRecord
@@ -24,13 +24,13 @@ class _Known(NamedTuple):
 
 
 class LakeTables:
-    """The tables of a lake as queries name them. One that has not changed since the last query is known already."""
+    """The tables of a lake as queries name them. One that has not changed since the last query is cached."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._seen: tuple[int | None, dict[str, str]] = None, {}
         """The mark, and the names by how they are spelled in small letters: both are set in one step."""
-        self._relations: dict[str, _Known] = {}
+        self._relations: dict[str, _Cached] = {}
 
     @property
     def names(self) -> list[str]:
@@ -39,14 +39,14 @@ class LakeTables:
         return list(self._seen[1].values())
 
     def named(self, names: Iterable[str]) -> dict[str, Callable[[], Relation]]:
-        """Return those of the names that are tables; a name that was no table before is looked for again."""
+        """Return those of the names that are tables; a name that was no table before is looked up again."""
         # A path is no name of a table.
         wanted = {name.lower() for name in names if check_name(name) is None}
         if not self._seen[1].keys() >= wanted:
             self._refresh()
         spelled = self._seen[1]
-        found = [spelled[name] for name in wanted & spelled.keys()]
-        return {name: partial(self.relation, name) for name in found}
+        matches = [spelled[name] for name in wanted & spelled.keys()]
+        return {name: partial(self.relation, name) for name in matches}
 
     def _refresh(self) -> None:
         mark = self._context.metastore.mark()
@@ -56,11 +56,11 @@ class LakeTables:
     def relation(self, name: str) -> Relation:
         """What a name stands for now."""
         # The mark is older than what is looked at, so that nothing in between is missed.
-        mark, known = self._context.metastore.mark(), self._relations.get(name)
-        if known is not None and mark is not None and known.mark == mark:
-            return known.relation
+        mark, cached = self._context.metastore.mark(), self._relations.get(name)
+        if cached is not None and mark is not None and cached.mark == mark:
+            return cached.relation
         record = self._context.metastore.table(name)
-        if known is None or known.record != record:
-            known = _Known(None, record, TableVersion(self._context, record, record.version).relation())
-        self._relations[name] = known._replace(mark=mark)
-        return known.relation
+        if cached is None or cached.record != record:
+            cached = _Cached(None, record, TableVersion(self._context, record, record.version).relation())
+        self._relations[name] = cached._replace(mark=mark)
+        return cached.relation

@@ -124,7 +124,7 @@ class DuckDBEngine:
         return Stream(partial(self._open, request))
 
     def explain(self, request: Request, *, analyze: bool = False) -> Explanation:
-        """Say what a query would read, and why; with `analyze` it is run, and what it read is said too."""
+        """Say what a query would read, and why; with `analyze` it is run, and the report has what it read too."""
         wanted = explain_request(request.query)
         if wanted is not None:
             request, analyze = replace(request, query=wanted.query), analyze or wanted.analyze
@@ -224,7 +224,7 @@ class DuckDBEngine:
         return request, {name: partial(databases, call) for name, call in calls.items()}
 
     def _answer(self, execution: Execution, naming: Naming, sink: Sink[T], held: ExitStack) -> T:
-        """Hand the rows of a query to a sink; an error is said in our own words."""
+        """Hand the rows of a query to a sink; errors of DuckDB become our own."""
         held.callback(execution.give_up)
         try:
             statement = self._statement(execution, naming, sink, held)
@@ -356,7 +356,7 @@ def _named(cursor: duckdb.DuckDBPyConnection, naming: Naming, query: str) -> set
     try:
         return named_tables(cursor, naming, query)
     except duckdb.Error:
-        # The query cannot be read; what is wrong with it is said when it is run.
+        # The query cannot be parsed; running it gives the error.
         return set(naming.tables)
 
 
