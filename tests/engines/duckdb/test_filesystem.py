@@ -8,8 +8,15 @@ from windrow.reading.local_files import READ_OVER
 
 def test_databases_of_ours_leave_fetching_ahead_to_us():
     with new_database() as connection:
-        [settings] = connection.execute(
-            "SELECT current_setting('async_threads'), current_setting('read_ahead_depth'),"
-            " current_setting('parquet_prefetch_column_gap')"
-        ).fetchall()
-    assert list(map(int, settings)) == [0, 0, READ_OVER]
+        assert _settings(connection) == [0, 0, READ_OVER]
+
+
+def test_cursors_have_these_settings_too():
+    with new_database() as connection, connection.cursor() as cursor, cursor.cursor() as other:
+        assert _settings(cursor) == _settings(other) == [0, 0, READ_OVER]
+
+
+def _settings(connection):
+    names = ("async_threads", "read_ahead_depth", "parquet_prefetch_column_gap")
+    [settings] = connection.execute(f"SELECT {', '.join(f'current_setting({name!r})' for name in names)}").fetchall()
+    return [int(each) for each in settings]

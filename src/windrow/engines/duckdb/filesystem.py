@@ -37,12 +37,13 @@ def new_database(limits: Limits = NO_LIMITS) -> duckdb.DuckDBPyConnection:
         if value is not None:
             connection.execute(f"SET GLOBAL {name} = ?", [value])
     connection.execute("SET GLOBAL TimeZone = 'UTC'")
+    # Each query runs on a cursor, which inherits global settings alone.
     # What is worth keeping of our files is in our own cache.
-    connection.execute("SET enable_external_file_cache = false")
+    connection.execute("SET GLOBAL enable_external_file_cache = false")
     # Bytes are fetched ahead by us; what is read long before it is decoded, or by another thread, is far from the core.
-    connection.execute("SET async_threads = 0")
-    connection.execute("SET read_ahead_depth = 0")
-    connection.execute(f"SET parquet_prefetch_column_gap = {READ_OVER}")
+    connection.execute("SET GLOBAL async_threads = 0")
+    connection.execute("SET GLOBAL read_ahead_depth = 0")
+    connection.execute(f"SET GLOBAL parquet_prefetch_column_gap = {READ_OVER}")
     return connection
 
 
