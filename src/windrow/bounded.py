@@ -83,6 +83,7 @@ class BoundedCache(Generic[K, V]):
         self.name = name
         self.most = most
         self._budget = budget
+        self._is_weighed = budget != float("inf")
         self._weigh = weigh
         self._least = least
         self._lock = threading.RLock()  # a destructor may come back while a value makes room
@@ -107,7 +108,9 @@ class BoundedCache(Generic[K, V]):
                 return default
             self._hits += 1
             self._values.move_to_end(key)
-            self._shrink()
+            if self._is_weighed:
+                # Values may have gained weight since they were added.
+                self._shrink()
             return value
 
     def get_or_make(self, key: K, make: Callable[[], V]) -> V:
@@ -155,7 +158,7 @@ class BoundedCache(Generic[K, V]):
         return self.most is not None and len(self._values) > self.most
 
     def _is_heavy(self) -> bool:
-        if self._budget == float("inf") or len(self._values) <= self._least:
+        if not self._is_weighed or len(self._values) <= self._least:
             return False
         return sum(map(self._weigh, self._values.values())) > self._budget
 

@@ -39,19 +39,24 @@ def evicted(path):
     os.close(file)
 
 
+def opened_by(file):
+    pool = OpenFiles()
+    return pool.get(NearFile(file, file.store, pool))
+
+
 @pytest.fixture
 def cold(tmp_path):
     """A file that only the disk has."""
     store = LocalStore(tmp_path)
     file = put_file(store, "cold", np.arange(MIB, dtype=np.int64).tobytes())
     evicted(tmp_path / "cold")
-    if OpenFiles().get(file, file.store).is_at_hand(4 * MIB):
+    if opened_by(file).is_at_hand(4 * MIB):
         pytest.skip("the disk is memory")
     return file
 
 
 def test_what_was_announced_is_at_hand_soon(cold):
-    opened = OpenFiles().get(cold, cold.store)
+    opened = opened_by(cold)
     opened.announce(4 * MIB, MIB)
     until = time.monotonic() + 20
     while not opened.is_at_hand(5 * MIB - 1) and time.monotonic() < until:
@@ -61,7 +66,7 @@ def test_what_was_announced_is_at_hand_soon(cold):
 
 
 def test_a_place_behind_the_end_is_nothing_to_wait_for(cold):
-    assert OpenFiles().get(cold, cold.store).is_at_hand(9 * MIB)
+    assert opened_by(cold).is_at_hand(9 * MIB)
 
 
 def test_ranges_are_announced_once_and_not_too_early(cold, monkeypatch):
@@ -115,7 +120,7 @@ def test_large_files_are_read_by_their_paths_only_when_they_are_at_hand(tmp_path
     assert file.identity.size >= 16 * MIB
     assert plain_files(virtual, wanted=None) is not None
     evicted(tmp_path / "0.parquet")
-    if OpenFiles().get(file, file.store).is_at_hand(8 * MIB):
+    if opened_by(file).is_at_hand(8 * MIB):
         pytest.skip("the disk is memory")
     assert plain_files(virtual, wanted=None) is None
     assert plain_files(virtual, wanted=True) is not None

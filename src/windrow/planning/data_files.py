@@ -16,6 +16,7 @@ from windrow.planning.scan_context import ScanContext
 from windrow.sidecar import Sidecar
 from windrow.sidecar.build import build_sidecar, footer_bytes_of
 from windrow.sidecar.convert import Read
+from windrow.sidecar.pruning import FEW_ROW_GROUPS, MOST_JUDGED
 from windrow.sidecar.sound import sound_sidecar
 from windrow.storage import (
     ByteRange,
@@ -32,6 +33,8 @@ __all__ = ["DataFile", "build_for", "open_sidecars", "split_file"]
 
 _OBJECT_BYTES, _COLUMN_BYTES = 12_000, 850
 """What a parsed sidecar takes besides its bytes: objects, arrays and sections, and the schema of each column."""
+_BOUND_BYTES = 160
+"""What bounds of one column in one row group take, once they were asked about."""
 _PARALLEL = 16
 
 
@@ -98,7 +101,9 @@ def open_sidecars(context: ScanContext, files: Sequence[DataFile]) -> list[Sidec
 
 def weight_of(sidecar: Sidecar) -> int:
     """The memory that a parsed sidecar takes."""
-    return sidecar.content.size + _OBJECT_BYTES + _COLUMN_BYTES * sidecar.column_count
+    columns = sidecar.column_count
+    bounds = _BOUND_BYTES * min(columns, MOST_JUDGED) * min(sidecar.row_group_count, FEW_ROW_GROUPS)
+    return sidecar.content.size + _OBJECT_BYTES + _COLUMN_BYTES * columns + bounds
 
 
 def _open(context: ScanContext, file: DataFile) -> Sidecar:

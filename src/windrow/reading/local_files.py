@@ -28,25 +28,25 @@ class OpenFiles:
     """The files on this machine that are open: not too many at once."""
 
     def __init__(self) -> None:
-        self._opened: OrderedDict[str, OpenFile] = OrderedDict()
+        self._opened: OrderedDict[NearFile, OpenFile] = OrderedDict()
         self.count = 0
         self._lock = threading.Lock()
 
-    def get(self, file: DataFile, local: LocalFiles) -> OpenFile:
+    def get(self, near: NearFile) -> OpenFile:
         """An open file; one that was opened longest ago may have to be closed for it."""
-        opened = self._opened.get(file.uri)
+        opened = self._opened.get(near)
         if opened is None:
-            opened = local.open(file.key, expect=file.identity)
+            opened = near.open()
             with self._lock:
                 self.count += 1
-                self._opened[file.uri] = opened
+                self._opened[near] = opened
                 while len(self._opened) > _MOST_OPEN:
                     self._opened.popitem(last=False)[1].check()
         return opened
 
-    def check(self, file: DataFile) -> None:
+    def check(self, near: NearFile) -> None:
         """Refuse a file that was written to since it was opened."""
-        opened = self._opened.get(file.uri)
+        opened = self._opened.get(near)
         if opened is not None:
             opened.check()
 
@@ -61,13 +61,17 @@ class NearFile:
         self._expected: list[list[int]] = []
         self._announced = 0
 
+    def open(self) -> OpenFile:
+        """Open the file that the plan was made with."""
+        return self._local.open(self._file.key, expect=self._file.identity)
+
     def expect(self, ranges: list[list[int]]) -> None:
         """Say what will be read, by offset and length, in order."""
         self._expected = ranges
 
     def read_at(self, offset: int, length: int) -> bytes:
         """Exactly so many bytes; what is expected next is on its way from the disk meanwhile."""
-        opened = self._pool.get(self._file, self._local)
+        opened = self._pool.get(self)
         # threads that meet here announce something twice at worst
         while (place := self._announced) < len(self._expected) and self._expected[place][0] < offset + _AHEAD:
             self._announced = place + 1
@@ -76,7 +80,7 @@ class NearFile:
 
     def finish(self) -> None:
         """Refuse a file that was written to since it was opened."""
-        self._pool.check(self._file)
+        self._pool.check(self)
 
 
 def announce(virtual: VirtualFile, files: Mapping[int, NearFile]) -> None:

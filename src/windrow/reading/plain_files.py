@@ -14,7 +14,7 @@ import numpy as np
 from windrow.errors import WindrowError
 from windrow.planning.data_files import DataFile
 from windrow.planning.virtual_file import VirtualFile
-from windrow.reading.local_files import OpenFiles
+from windrow.reading.local_files import NearFile, OpenFiles
 from windrow.reading.needed_ranges import needed_bytes
 from windrow.storage.ranges import check_identity
 
@@ -69,9 +69,12 @@ def _is_at_hand(virtual: VirtualFile) -> bool:
     """Whether the system has what is needed in memory, as far as some places tell."""
     needed = needed_bytes(virtual)
     places = needed[np.linspace(0, len(needed) - 1, min(len(needed), _PROBES)).astype(np.int64)]
-    pool = OpenFiles()
+    pool, opened = OpenFiles(), dict[int, NearFile]()
     for number, offset, _ in places.tolist():
         file = virtual.files[number]
-        if file.store.local is None or not pool.get(file, file.store.local).is_at_hand(offset):
+        if file.store.local is None:
+            return False
+        near = opened.setdefault(number, NearFile(file, file.store.local, pool))
+        if not pool.get(near).is_at_hand(offset):
             return False
     return True

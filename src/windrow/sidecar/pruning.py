@@ -31,7 +31,17 @@ from windrow.sidecar.layout import PageFlag, SnapshotCode
 from windrow.sidecar.reader import Sidecar
 from windrow.sidecar.time_search import row_groups_in_time
 
-__all__ = ["Granules", "Read", "SidecarPruner", "Step", "nan_free", "prune", "prune_granules"]
+__all__ = [
+    "FEW_ROW_GROUPS",
+    "MOST_JUDGED",
+    "Granules",
+    "Read",
+    "SidecarPruner",
+    "Step",
+    "nan_free",
+    "prune",
+    "prune_granules",
+]
 
 Read: TypeAlias = Callable[[int, int], bytes]
 """Bytes of the Parquet file, by offset and length."""
@@ -39,6 +49,10 @@ Read: TypeAlias = Callable[[int, int], bytes]
 _Places: TypeAlias = NDArray[np.int64]
 """Positions of row groups."""
 _FILTER_BLOCK = 32
+FEW_ROW_GROUPS = 256
+"""Of so few, bounds are worked out once for all of them, and judged together; of more, those in question alone."""
+MOST_JUDGED = 32
+"""Columns of a sidecar whose bounds stay."""
 _WORTH_AN_INDEX = 8
 """Granules of a row group; fewer are as soon read as found out about."""
 _FIRST_INDEXES = 8
@@ -77,11 +91,12 @@ class SidecarPruner:
         self._predicate = predicate
         self._names = sorted(columns_of(predicate))
         self._literals: dict[str, list[Literal]] = {name: [] for name in self._names}
-        for test in value_tests(predicate):
+        tests = list(value_tests(predicate))
+        for test in tests:
             self._literals[test.column] += literals_of(test)
         self._compiled: dict[tuple[ColumnType | None, ...], Pruner] = {}
         self._last: tuple[Sidecar, _Inquiry] | None = None
-        self.point_columns = frozenset(test.column for test in value_tests(predicate) if _names_points(test))
+        self.point_columns = frozenset(test.column for test in tests if _names_points(test))
         """Columns of which single values are asked for, so that a bloom filter can help."""
 
     @property
@@ -130,13 +145,14 @@ class SidecarPruner:
         return self._last[1]
 
     def _new_inquiry(self, sidecar: Sidecar) -> _Inquiry:
-        found = [flat_column(sidecar, name, self._literals[name]) for name in self._names]
-        columns = {name: column for name, column in zip(self._names, found, strict=True) if column is not None}
-        shape = tuple(None if column is None else column.type for column in found)
+        found = {name: _judged(sidecar, name, literals) for name, literals in self._literals.items()}
+        columns = {name: each.column for name, each in found.items() if each.column is not None}
+        shape = tuple(None if each.column is None else each.column.type for each in found.values())
         if shape not in self._compiled:
             column_types = {name: column.type for name, column in columns.items()}
             self._compiled[shape] = compile_predicate(self._predicate, column_types)
-        return _Inquiry(sidecar, columns, self._compiled[shape])
+        bounds = {name: each.bounds for name, each in found.items() if each.bounds is not None}
+        return _Inquiry(sidecar, columns, self._compiled[shape], bounds)
 
 
 def prune(sidecar: Sidecar, predicate: Predicate, read: Read | None = None) -> Mask:
@@ -154,13 +170,37 @@ def _names_points(test: Test) -> bool:
     return intervals is not None and all(interval.is_point for interval in intervals(test))
 
 
-class _Inquiry:
-    """A predicate, asked of one sidecar."""
+class _Judged(NamedTuple):
+    """The column of a name, if there is one, and where a sidecar has few row groups the bounds of all of them."""
 
-    def __init__(self, sidecar: Sidecar, columns: Mapping[str, FlatColumn], pruner: Pruner) -> None:
+    column: FlatColumn | None
+    bounds: Bounds | None
+
+
+def _judged(sidecar: Sidecar, name: str, literals: Sequence[Literal]) -> _Judged:
+    """A column as it compares with literals; worked out once for each class of them."""
+    key = (name, *map(type, literals)) if len(literals) < MOST_JUDGED else (name, *{*map(type, literals)})
+    judged: _Judged | None = sidecar.judged.get(key)
+    if judged is None:
+        column = flat_column(sidecar, name, literals)
+        is_few = column is not None and sidecar.row_group_count <= FEW_ROW_GROUPS
+        judged = _Judged(column, _RowGroups(sidecar, {name: column}).bounds_of(name) if column and is_few else None)
+        if len(sidecar.judged) >= MOST_JUDGED:
+            sidecar.judged.clear()
+        sidecar.judged[key] = judged
+    return judged
+
+
+class _Inquiry:
+    """A predicate, asked of one sidecar; `bounds` are those of all its row groups, where they are few."""
+
+    def __init__(
+        self, sidecar: Sidecar, columns: Mapping[str, FlatColumn], pruner: Pruner, bounds: Mapping[str, Bounds]
+    ) -> None:
         self._sidecar = sidecar
         self._columns = columns
         self._pruner = pruner
+        self._bounds = bounds
 
     def by_nulls(self) -> Mask:
         """The row groups that null counts alone leave."""
@@ -174,6 +214,9 @@ class _Inquiry:
 
     def by_bounds(self, among: Mask | None = None) -> Mask:
         """The row groups, of those that are asked about, that null counts and bounds leave."""
+        if self._bounds:
+            left = self._pruner.judge(self._count(), self._bounds.get).may_match
+            return left if among is None else left & among
         kept = np.zeros(self._sidecar.row_group_count, bool)
         in_time = row_groups_in_time(self._sidecar, self._columns, self._pruner.required)
         places = None if in_time is None else np.arange(in_time.start, in_time.stop)
@@ -183,6 +226,9 @@ class _Inquiry:
         kept[row_groups.places] = self._pruner.judge(len(row_groups), row_groups.bounds_of).may_match
         return kept
 
+    def _count(self) -> int:
+        return len(next(iter(self._bounds.values())).count)
+
     def verdict(self) -> Verdict:
         """What null counts and bounds prove of all row groups."""
         row_groups = _RowGroups(self._sidecar, self._columns)
@@ -190,8 +236,9 @@ class _Inquiry:
 
     def by_filters(self, kept: Mask, read: Read | None) -> Mask:
         """Of the row groups that were kept those that bloom filters leave."""
-        asked = self._pruner.point_columns & self._columns.keys()
-        if not asked or not kept.any() or (read is None and not len(self._sidecar.bloom_columns)):
+        if not self._pruner.point_columns & self._columns.keys() or not kept.any():
+            return kept
+        if read is None and not len(self._sidecar.bloom_columns):
             return kept
         row_groups = _RowGroups(self._sidecar, self._columns, np.flatnonzero(kept))
 

@@ -48,6 +48,8 @@ class Sidecar:
         self._header_sections: HeaderSections | None = None
         self._bounds_start: int | None = None
         self._described: tuple[int, tuple[int, ...]] | None = None
+        self.judged: dict[Any, Any] = {}
+        """What pruning worked out of columns of this snapshot, to be met again by the next question."""
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, parquet_size: int | None = None, verify: bool = True) -> Sidecar:
