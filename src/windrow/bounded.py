@@ -3,8 +3,8 @@
 Bytes of files, and what was parsed from them, are in `windrow.cache`, under budgets of bytes. Here is what is small or
 has no size of its own: parsed queries, compiled expressions, lists that plans are made from. The newest entries stay.
 
-A key is a value that is compared, or `Same(thing)`: that thing and no other, as long as it is in the cache. The `id()`
-of a thing is no key, since another thing may get it.
+A key is a value that is compared, or a thing that is equal to itself alone. The `id()` of a thing is no key, since
+another thing may get it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 from windrow import forking
 
-__all__ = ["BoundedCache", "EntryCounts", "Same", "entry_counts", "memo"]
+__all__ = ["BoundedCache", "EntryCounts", "entry_counts", "memo"]
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -50,45 +50,21 @@ class EntryCounts:
         )
 
 
-class Same:
-    """A key that stands for one object, which it holds."""
-
-    __slots__ = ("thing",)
-
-    def __init__(self, thing: object) -> None:
-        self.thing = thing
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and self.thing is other.thing
-
-    def __hash__(self) -> int:
-        return id(self.thing)
-
-
 class BoundedCache(Generic[K, V]):
     """At most so many values under keys; the one that was used longest ago makes room. Threads may share it.
 
-    With a `budget`, `weigh` gives what a value weighs now; all together weigh no more, but `least` values always stay.
+    With a `budget`, values are put with what they weigh; all together weigh no more, but `least` values always stay.
     """
 
-    def __init__(
-        self,
-        name: str,
-        most: int | None = None,
-        *,
-        budget: float = float("inf"),
-        weigh: Callable[[V], int] = lambda _: 0,
-        least: int = 0,
-    ) -> None:
+    def __init__(self, name: str, most: int | None = None, *, budget: float = float("inf"), least: int = 0) -> None:
         self.name = name
         self.most = most
         self._budget = budget
-        self._is_weighed = budget != float("inf")
-        self._weigh = weigh
         self._least = least
         self._lock = threading.RLock()  # a destructor may come back while a value makes room
         self._values: OrderedDict[K, V] = OrderedDict()
-        self._hits = self._misses = self._evictions = 0
+        self._weights: dict[K, int] = {}
+        self._hits = self._misses = self._evictions = self._weight = 0
         forking.register(self)
         with _caches_lock:
             _caches.add(self)
@@ -97,7 +73,7 @@ class BoundedCache(Generic[K, V]):
         """Keep what is here, in a forked child, unless it was being changed."""
         is_whole, self._lock = forking.was_free(self._lock), threading.RLock()
         if not is_whole:
-            self._values = OrderedDict()
+            self._empty()
 
     def get(self, key: K, default: V | None = None) -> V | None:
         """The value of a key, or the default."""
@@ -108,9 +84,6 @@ class BoundedCache(Generic[K, V]):
                 return default
             self._hits += 1
             self._values.move_to_end(key)
-            if self._is_weighed:
-                # Values may have gained weight since they were added.
-                self._shrink()
             return value
 
     def get_or_make(self, key: K, make: Callable[[], V]) -> V:
@@ -121,22 +94,27 @@ class BoundedCache(Generic[K, V]):
             self.put(key, value)
         return value  # type: ignore[return-value]
 
-    def put(self, key: K, value: V) -> None:
-        """Add a value, or replace it."""
+    def put(self, key: K, value: V, weight: int = 0) -> None:
+        """Add a value, or replace it, or state that it has gained weight."""
         with self._lock:
             self._values[key] = value
             self._values.move_to_end(key)
-            self._shrink()
+            self._weight += weight - self._weights.get(key, 0)
+            self._weights[key] = weight
+            while self._is_full():
+                self._forget(next(iter(self._values)))
+                self._evictions += 1
 
     def drop(self, key: K) -> None:
         """Let a value go, if it is there."""
         with self._lock:
-            self._values.pop(key, None)
+            if key in self._values:
+                self._forget(key)
 
     def clear(self) -> None:
         """Let everything go."""
         with self._lock:
-            self._values.clear()
+            self._empty()
 
     def __contains__(self, key: K) -> bool:
         return key in self._values
@@ -149,18 +127,17 @@ class BoundedCache(Generic[K, V]):
         with self._lock:
             return EntryCounts(self.name, self._hits, self._misses, self._evictions, len(self._values))
 
-    def _shrink(self) -> None:
-        while self._values and (self._is_full() or self._is_heavy()):
-            self._values.popitem(last=False)
-            self._evictions += 1
+    def _forget(self, key: K) -> None:
+        self._weight -= self._weights.pop(key)
+        del self._values[key]
+
+    def _empty(self) -> None:
+        self._values, self._weights, self._weight = OrderedDict(), {}, 0
 
     def _is_full(self) -> bool:
-        return self.most is not None and len(self._values) > self.most
-
-    def _is_heavy(self) -> bool:
-        if not self._is_weighed or len(self._values) <= self._least:
-            return False
-        return sum(map(self._weigh, self._values.values())) > self._budget
+        if self.most is not None and len(self._values) > self.most:
+            return True
+        return self._weight > self._budget and len(self._values) > self._least
 
 
 _caches: weakref.WeakSet[BoundedCache[Any, Any]] = weakref.WeakSet()

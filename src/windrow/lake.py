@@ -12,7 +12,6 @@ from windrow.closing import Closing
 from windrow.context import Context
 from windrow.databases import Database, open_database
 from windrow.engines.answer import Answer
-from windrow.engines.duckdb.callers import named_frames
 from windrow.engines.duckdb.constants import Parameters
 from windrow.engines.duckdb.engine import DuckDBEngine
 from windrow.engines.duckdb.stream import Stream
@@ -215,8 +214,7 @@ class Lake(Closing):
         >>> lake.sql("select * from metrics, 's3://bucket/raw/*.parquet' as raw where ...")  # doctest: +SKIP
         >>> lake.sql("select * from metrics join hosts using (host) where env = ?", ["prod"])  # doctest: +SKIP
         """
-        variables = named_frames(query)
-        return self._started().answer(self._queries.request(query, params, tables, variables))
+        return self._started().answer(self._queries.request(query, params, tables))
 
     def stream(self, query: str, params: Parameters = None, *, tables: Mapping[str, object] | None = None) -> Stream:
         """Answer a query batch by batch, as they are worked out; the answer need not fit in memory.
@@ -228,8 +226,7 @@ class Lake(Closing):
         >>> with lake.stream("select * from metrics") as batches:  # doctest: +SKIP
         ...     rows = sum(len(each) for each in batches)
         """
-        variables = named_frames(query)
-        return self._started().stream(self._queries.request(query, params, tables, variables))
+        return self._started().stream(self._queries.request(query, params, tables))
 
     def explain(
         self,
@@ -245,15 +242,13 @@ class Lake(Closing):
         `svg`. A query that begins with EXPLAIN, or EXPLAIN ANALYZE, is answered with the same text. `params` and
         `tables` are as in `sql`.
         """
-        variables = named_frames(query)
-        return self._started().explain(self._queries.request(query, params, tables, variables), analyze=analyze)
+        return self._started().explain(self._queries.request(query, params, tables), analyze=analyze)
 
     def plan(
         self, query: str, params: Parameters = None, *, tables: Mapping[str, object] | None = None
     ) -> dict[str, ScanPlan]:
         """Return what a query would read of each table and file that it names; `tables` are as in `sql`."""
-        variables = named_frames(query)
-        return self._started().plans(self._queries.request(query, params, tables, variables))
+        return self._started().plans(self._queries.request(query, params, tables))
 
     def _started(self) -> DuckDBEngine:
         return self._queries.engine()

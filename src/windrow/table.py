@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from windrow.compaction.noun import Compact
 from windrow.context import Context
-from windrow.engines.duckdb.callers import named_frames
 from windrow.engines.duckdb.constants import Parameters
 from windrow.engines.duckdb.engine import Answer
 from windrow.engines.duckdb.relations import Relation
@@ -180,10 +179,9 @@ class Table:
 
         >>> metrics.at(version=41).sql("select count(*) from metrics")  # doctest: +SKIP
         """
-        variables = named_frames(query)
         queries = queries_of(self.context)
         at = None if self.as_of is None else (self.name, self.relation)
-        return queries.engine().answer(queries.request(query, params, tables, variables, at))
+        return queries.engine().answer(queries.request(query, params, tables, at))
 
     def _labels(self) -> Labels:
         # What metadata tells and what rows tell must be of one version.

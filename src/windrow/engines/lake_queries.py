@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 from windrow import forking, immortal
 from windrow.context import Context
+from windrow.engines.duckdb.callers import frames_named
 from windrow.engines.duckdb.constants import Parameters
 from windrow.engines.duckdb.engine import DuckDBEngine
 from windrow.engines.duckdb.foreign_relations import ForeignRelations
@@ -87,13 +87,12 @@ class LakeQueries:
         query: str,
         params: Parameters,
         frames: Mapping[str, object] | None,
-        variables: Mapping[str, Any],
         at: tuple[str, Callable[[], Relation]] | None = None,
     ) -> Request:
         """A query over the tables of the lake; `at` is one of them, and what it stands for instead of its newest."""
         tables: Tables = self.tables if at is None else _OneAtVersion(self.tables, *at)
-        given = as_tables(frames or {}, tables.named(frames or {}))
-        return Request(query, tables, self._foreign, self._database, params, given, variables)
+        given = as_tables(frames, tables.named(frames)) if frames else {}
+        return Request(query, tables, self._foreign, self._database, params, given, frames_named)
 
     def _foreign(self, pattern: str) -> Relation | None:
         """What the path or address of Parquet files stands for in a query."""

@@ -40,11 +40,11 @@ class LakeTables:
 
     def named(self, names: Iterable[str]) -> dict[str, Callable[[], Relation]]:
         """Return those of the names that are tables; a name that was no table before is looked up again."""
+        wanted, spelled = {name.lower() for name in names}, self._seen[1]
         # A path is no name of a table.
-        wanted = {name.lower() for name in names if check_name(name) is None}
-        if not self._seen[1].keys() >= wanted:
+        if any(check_name(name) is None for name in wanted - spelled.keys()):
             self._refresh()
-        spelled = self._seen[1]
+            spelled = self._seen[1]
         matches = [spelled[name] for name in wanted & spelled.keys()]
         return {name: partial(self.relation, name) for name in matches}
 

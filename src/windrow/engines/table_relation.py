@@ -155,5 +155,7 @@ class _Planner:
         return values
 
     def _read(self, splits: list[SplitMetadata]) -> None:
-        self.table.context.heat.asked(self.table.record.table_id, [split.window for split in splits])
-        self.registered.check(splits)
+        windows = [split.window for split in splits]
+        self.table.context.heat.asked(self.table.record.table_id, windows)
+        if None in windows:
+            self.registered.check(splits)

@@ -53,7 +53,7 @@ _KEPT_BY_RUN = c.HAS_META | c.UNKNOWN_ENCODING | c.NAN_FREE
 _KEPT_BY_WHOLE_RUN = _KEPT_BY_RUN | c.STATISTICS_FLAGS
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class VirtualSchema:
     """What all row groups of a synthesised file share."""
 

@@ -147,9 +147,7 @@ class KeptVersions:
     """Lists of splits, those that were used last, as many as weigh no more than the budget together."""
 
     def __init__(self, budget: int) -> None:
-        self._lists: BoundedCache[_Key, tuple[KeptSplits, ...]] = BoundedCache(
-            "lists of splits", budget=budget, weigh=lambda some: sum(each.weight for each in some)
-        )
+        self._lists: BoundedCache[_Key, tuple[KeptSplits, ...]] = BoundedCache("lists of splits", budget=budget)
 
     def splits(
         self,
@@ -165,11 +163,14 @@ class KeptVersions:
         """
         widened = None if time_range is None else _widened(time_range, table.settings.window * _SECOND)
 
-        def listed() -> tuple[KeptSplits, ...]:
+        key = table.table_id, version, widened
+        found = self._lists.get(key)
+        if found is None:
             pages = metastore.splits(table.table_id, version, SplitQuery(time_range=widened))
-            return _by_epoch(context, [split for page in pages for split in page])
-
-        return self._lists.get_or_make((table.table_id, version, widened), listed)
+            found = _by_epoch(context, [split for page in pages for split in page])
+        # Sidecars that were opened since have made it heavier.
+        self._lists.put(key, found, sum([each.weight for each in found]))
+        return found
 
 
 def _by_epoch(context: ScanContext, splits: Sequence[SplitMetadata]) -> tuple[KeptSplits, ...]:

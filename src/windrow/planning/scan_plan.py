@@ -8,9 +8,9 @@ listings come from the metastore, everything else from sidecars, and where they 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 
 import numpy as np
@@ -153,7 +153,7 @@ def _parts(
 ) -> list[Part]:
     """What is read of each unit, in as many pieces as there are threads for."""
     found = [
-        _part(unit, mask, pruner, page_indexes(context.cache, files, unit), columns, steps)
+        _part(unit, mask, pruner, partial(page_indexes, context.cache, files, unit), columns, steps)
         for unit, mask in zip(units, kept, strict=True)
     ]
     parts = [part for part in found if part.pieces]
@@ -221,7 +221,7 @@ def _part(
     unit: Unit,
     kept: NDArray[np.bool_],
     pruner: SidecarPruner | None,
-    pages: PageIndexes,
+    pages: Callable[[], PageIndexes],
     columns: Sequence[str] | None,
     steps: list[Step],
 ) -> Part:
@@ -233,7 +233,7 @@ def _part(
     if pruner is None or not cut.any():
         return Part(unit.sidecar, pieces)
     by_keys = _with_rows(pruner.prune_granules(unit.sidecar, cut))
-    by_pages = _with_rows(pruner.prune_pages(unit.sidecar, by_keys, pages))
+    by_pages = _with_rows(pruner.prune_pages(unit.sidecar, by_keys, pages()))
     counts = unit.sidecar.extensions.granule_counts
     steps.append(Step("granule keys", "granules", int(counts[cut].sum()), _count(by_keys, counts)))
     steps.append(Step("page index", "granules", _count(by_keys, counts), _count(by_pages, counts)))

@@ -111,7 +111,11 @@ def _locked_choice(
     while True:
         for each in found:
             locks.enter_context(each.lock)
-        chosen = [_chosen(each, within, asked_of(question, each.epoch, context.old), explain=explain) for each in found]
+        old = context.old
+        chosen = [
+            _chosen(each, within, asked_of(question, each.epoch, old) if old else question, explain=explain)
+            for each in found
+        ]
         unopened = [some for some in chosen if not some.kept.are_open(some.places)]
         if not unopened:
             return chosen

@@ -323,6 +323,7 @@ class _Space:
         # No two columns share a null chunk: DuckDB refuses row groups whose chunks overlap.
         self._null_places: dict[tuple[int, int], int] = {}
         self._groups: list[_Groups] = []
+        self._has_plain_columns = all(map(_is_plain, schema.leaves))
         self._hides = False
         self._whole = 0
 
@@ -355,7 +356,7 @@ class _Space:
     @property
     def is_plain(self) -> bool:
         """Whether an engine may be shown the files themselves, but for chunks that are in none."""
-        return not self._hides and all(map(_is_plain, self._schema.leaves))
+        return self._has_plain_columns and not self._hides
 
     def taken(self) -> list[_Groups]:
         """The row groups that were added since this was last asked."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,15 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from windrow.model.predicate import Predicate
 
-__all__ = ["Naming", "Question"]
+__all__ = ["SCHEMAS_OF_VIEWS", "Naming", "Question", "has_views"]
+
+SCHEMAS_OF_VIEWS = frozenset([("main",), ("temp",), ("temp", "main")])
+"""What may stand before a name and leaves it to stand for a temporary view, as which queries find tables."""
+_BY_NAME = frozenset({"query", "query_table"})
+"""Functions that take names of tables as text."""
+_MAKES_ROWS = re.compile("unnest|generate_subscripts", re.IGNORECASE)
+"""Where one of these is, few rows may become many."""
+_COUNTS = (exp.Count, exp.Min, exp.Max)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +50,12 @@ class Naming:
     """Where these are in the tree, and others that have a schema before them."""
     statements: tuple[exp.Expr, ...] = ()
     """Parsed statements, where they are more or less than one query."""
+    candidates: frozenset[str] | None = None
+    """Names that may stand for tables of the lake; None where only the parser of DuckDB can tell."""
+    counts_only: bool = False
+    """Whether it gives nothing but counts, minima and maxima, which metadata may have."""
+    is_single: bool = False
+    """Whether it is one SELECT from one table, which makes no rows of its own."""
 
     @classmethod
     def of(cls, query: str | exp.Expr) -> Naming:
@@ -57,11 +72,43 @@ class Naming:
         tables = [table.name for table in places if _is_name(table) and id(table) not in named_queries]
         files = tuple(dict.fromkeys(name for name in tables if name.endswith(".parquet")))
         words = None if any(map(_means_more, tree.walk())) or _means_rows(tree) else _names(tree)
-        return cls(words, files, tree, scopes, tuple(dict.fromkeys(tables)), places)
+        named = tuple(dict.fromkeys(tables))
+        return cls(
+            words,
+            files,
+            tree,
+            scopes,
+            named,
+            places,
+            candidates=_candidates(named, places),
+            counts_only=isinstance(tree, exp.Select)
+            and all(isinstance(e.unalias(), _COUNTS) for e in tree.expressions),
+            is_single=_is_single(tree, scopes, named) and not _MAKES_ROWS.search(str(query)),
+        )
 
     def means(self, name: str) -> bool:
         """Whether a column of this name can be meant."""
         return self.words is None or name.lower() in self.words
+
+
+def has_views(table: exp.Table) -> bool:
+    """Whether a name has a schema before it in which queries find views of tables of the lake."""
+    if not table.args.get("db"):
+        return False
+    before = (table.catalog.lower(), table.db.lower()) if table.catalog else (table.db.lower(),)
+    return bool(table.name) and before in SCHEMAS_OF_VIEWS
+
+
+def _candidates(named: Sequence[str], places: Sequence[exp.Table]) -> frozenset[str] | None:
+    functions = {each.this.name.lower() for each in places if isinstance(each.this, exp.Anonymous)}
+    if functions & _BY_NAME:
+        return None
+    return frozenset([*named, *(each.name for each in places if has_views(each))])
+
+
+def _is_single(tree: exp.Expr, scopes: Sequence[Scope] | None, named: Sequence[str]) -> bool:
+    is_one = isinstance(tree, exp.Select) and scopes is not None and len(scopes) == len(named) == 1
+    return is_one and not (tree.args.get("joins") or tree.args.get("laterals"))
 
 
 def _scopes_of(tree: exp.Expr) -> Sequence[Scope] | None:

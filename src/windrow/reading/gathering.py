@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from windrow.bounded import BoundedCache, Same
+from windrow.bounded import BoundedCache
 from windrow.errors import Damaged
 from windrow.model.predicate import And, Predicate, columns_of
 from windrow.parquet.placement import VirtualSchema
@@ -24,6 +24,7 @@ from windrow.reading.cells import Cells, FixedCells, Key, TextCells
 from windrow.reading.decoding import MOST_BYTES, Column, columns_of_schema, decode, is_near
 from windrow.reading.matching import matching_texts, matching_values
 from windrow.reading.virtual_reader import ReadCounts
+from windrow.storage import Store
 
 __all__ = ["Gathered", "Gathering"]
 
@@ -47,7 +48,7 @@ class Gathering:
 
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
-        self._schemas: BoundedCache[Same, list[Column] | None] = BoundedCache("schemas of rows", _MOST_SCHEMAS)
+        self._schemas: BoundedCache[VirtualSchema, list[Column] | None] = BoundedCache("schemas of rows", _MOST_SCHEMAS)
 
     def gather(self, virtual: VirtualFile, needed: Predicate | None) -> Gathered | None:
         """The rows of a virtual file that fulfil a predicate, and perhaps others; None where it is not for here."""
@@ -100,7 +101,7 @@ class Gathering:
         return np.flatnonzero(~np.logical_and.reduce([_kept(self._cells, column).has(numbers) for column in columns]))
 
     def _columns(self, schema: VirtualSchema) -> list[Column] | None:
-        return self._schemas.get_or_make(Same(schema), lambda: columns_of_schema(schema))
+        return self._schemas.get_or_make(schema, lambda: columns_of_schema(schema))
 
 
 def _kept(cells: Cells, column: Column) -> FixedCells | TextCells:
@@ -110,14 +111,13 @@ def _kept(cells: Cells, column: Column) -> FixedCells | TextCells:
 
 
 def _keys(virtual: VirtualFile) -> list[Key]:
-    roots: dict[Same, str] = {}
+    roots: dict[Store, str] = {}
     keys = []
     for number, group, first, stop in virtual.placed.places.tolist():
         file = virtual.files[number]
-        store = Same(file.store)
-        root = roots.get(store)
+        root = roots.get(file.store)
         if root is None:
-            root = roots[store] = str(file.store.root or "")
+            root = roots[file.store] = str(file.store.root or "")
         keys.append((root, file.key, group, first, stop))
     return keys
 

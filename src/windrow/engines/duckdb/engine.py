@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from uuid import uuid4
 
 import duckdb
 import pyarrow as pa
-from sqlglot import exp
 
 from windrow import forking
-from windrow.bounded import BoundedCache, Same
+from windrow.bounded import BoundedCache
 from windrow.engines.answer import Answer
+from windrow.engines.duckdb.callers import words_of
 from windrow.engines.duckdb.constants import Constants
 from windrow.engines.duckdb.execution import Execution
 from windrow.engines.duckdb.explaining import ExplainSink, PlanSink, as_table, explain_request
@@ -29,7 +28,7 @@ from windrow.engines.duckdb.interrupting import Worker, heeding_ctrl_c
 from windrow.engines.duckdb.listings import described, listed
 from windrow.engines.duckdb.metadata import metadata_answer
 from windrow.engines.duckdb.named_tables import FixedTables
-from windrow.engines.duckdb.nanoseconds import FineQueries
+from windrow.engines.duckdb.nanoseconds import FineQueries, fine_columns
 from windrow.engines.duckdb.relations import Relation
 from windrow.engines.duckdb.request import Request
 from windrow.engines.duckdb.sandbox import Guard, check_tables, lock
@@ -37,7 +36,7 @@ from windrow.engines.duckdb.session import Session, Sessions
 from windrow.engines.duckdb.sinks import CollectSink, Sink, Statement, StreamSink
 from windrow.engines.duckdb.statements import named_tables, refuse_changes
 from windrow.engines.duckdb.stream import OpenStream, Stream, TableSource
-from windrow.engines.duckdb.table_functions import with_views
+from windrow.engines.duckdb.table_functions import CALL, with_views
 from windrow.engines.duckdb.views import Bound, Views
 from windrow.engines.explanation import Explanation
 from windrow.errors import Closed, Replaced, SnapshotExpired, WindrowError
@@ -58,13 +57,22 @@ _FILE_COLUMNS = frozenset({"filename", "file_row_number", "file_index"})
 """Columns that DuckDB adds to files that it reads by itself."""
 _VECTOR = 2048
 """Rows that DuckDB works on at once."""
-_MAKES_ROWS = re.compile("unnest|generate_subscripts", re.IGNORECASE)
-"""Where one of these is, few rows may become many."""
 _ATTEMPTS = 3
 """A query over files that are replaced while it runs is planned anew, but not for ever."""
 _MOST_NARROWED = 256
 _ERRORS = (WindrowError, duckdb.Error, pa.ArrowException)
 _FATAL = (duckdb.FatalException, duckdb.InternalException)
+
+
+class _Narrow(NamedTuple):
+    """A relation as one query sees it."""
+
+    relation: Relation
+    """With those columns alone that the query can mean."""
+    plain_columns: pa.Schema
+    """The columns that no row has in a map too."""
+    is_fine: bool
+    """Whether there are times of nanoseconds among all of its columns."""
 
 
 class DuckDBEngine:
@@ -92,7 +100,7 @@ class DuckDBEngine:
         )
         self._templates = Templates()
         self._fine = FineQueries()
-        self._narrowed: BoundedCache[tuple[Same, frozenset[str] | None], tuple[Relation, pa.Schema]] = BoundedCache(
+        self._narrowed: BoundedCache[tuple[Relation, frozenset[str] | None], _Narrow] = BoundedCache(
             "columns of queries", _MOST_NARROWED
         )
 
@@ -112,14 +120,16 @@ class DuckDBEngine:
 
     def answer(self, request: Request) -> Answer:
         """Answer a query; one that begins with EXPLAIN is explained."""
-        if explain_request(request.query) is not None:
+        if _may_explain(request) and explain_request(request.query) is not None:
             return Answer(as_table(self.explain(request)))
         return Answer(self._run(request, CollectSink()))
 
     def stream(self, request: Request) -> Stream:
         """The answer to a query in batches, for a `with` block; they are worked out when they are read."""
         self._sessions.check_open()
-        if explain_request(request.query) is not None:
+        # The block may be entered by another function than the one that wrote the query.
+        request = replace(request, variables=_those_of(request))
+        if _may_explain(request) and explain_request(request.query) is not None:
             return Stream(lambda: TableSource(as_table(self.explain(request))))
         return Stream(partial(self._open, request))
 
@@ -216,7 +226,7 @@ class DuckDBEngine:
         """A query as a sandbox runs it, and its calls of databases, each with the name that stands for it."""
         if self._guard is not None:
             request = _confined(cursor, request, self._guard)
-        if request.databases is None:
+        if request.databases is None or CALL not in request.query.lower():
             return request, {}
         query, calls = with_views(request.query)
         databases = request.databases
@@ -243,29 +253,38 @@ class DuckDBEngine:
         """A query that is planned, whose names are bound to what is read for them until the stack is closed."""
         began = time.perf_counter()
         session, relations = execution.session, execution.relations
-        request = self._rewritten(session.cursor, execution.request, naming, relations)
+        narrow = {name: self._narrow(relation, naming) for name, relation in relations.items()}
+        request = execution.request
+        if naming.tree is not None and any(each.is_fine for each in narrow.values()):
+            columns = {name: relation.columns for name, relation in relations.items()}
+            query = self._fine.rewritten(session.cursor, request.query, columns)
+            request = request if query is request.query else replace(request, query=query)
         if naming.tree is None:
             # What a statement sets or creates goes away with the cursor.
             cursor, views = session.fresh()
             execution.use(held.enter_context(cursor), views)
-        execution.views.drop({name.lower() for name in naming.tables} - {name.lower() for name in relations})
+        others = {name.lower() for name in naming.tables} - {name.lower() for name in relations}
+        execution.views.drop(others)
         constants = execution.begin(request)
         answer = (
             listed(execution.cursor, request.query, request.tables)
             if naming.tree is None
-            else self._from_metadata(session.cursor, request, naming, relations)
+            else _from_metadata(session.cursor, request, naming, narrow)
         )
         is_light = False
         if answer is None or sink.explains:
-            needed = {} if answer is not None else self._needed(constants, naming, relations)
-            plans = self._plans(naming, relations, needed, sink, execution.views)
-            is_light = isinstance(sink, CollectSink) and not constants.is_open and _is_light(request, naming, plans)
+            needed = {} if answer is not None else _needed(constants, naming, narrow)
+            plans = _plans(narrow, relations, needed, sink, execution.views)
+            # There is nothing for an optimizer to gain from few rows of one table.
+            is_light = naming.is_single and isinstance(sink, CollectSink) and not constants.is_open
+            is_light = is_light and len(plans) == 1 and plans[0].gathered is not None and not request.frames
             if is_light:
                 execution.use(*session.light)
             is_bound = sink.runs or sink.explains
             execution.bound += [execution.views.bind(held, each) for each in plans] if is_bound else plans
-        for name, frame in request.frames_for(naming, relations).items():
-            execution.register(held, name, frame)
+        if request.frames or others:
+            for name, frame in request.frames_for(naming, relations).items():
+                execution.register(held, name, frame)
         execution.is_short = is_light and all(map(_is_one_vector, execution.bound))
         is_select = naming.tree is not None and ";" not in request.query
         planning = time.perf_counter() - began
@@ -273,98 +292,96 @@ class DuckDBEngine:
             execution.cursor, request.query, request.parameters, is_select, execution.bound, planning, answer
         )
 
-    def _rewritten(
-        self,
-        cursor: duckdb.DuckDBPyConnection,
-        request: Request,
-        naming: Naming,
-        relations: Mapping[str, Relation],
-    ) -> Request:
-        """The same question as DuckDB understands it."""
-        if naming.tree is None:
-            return request
-        columns = {name: relation.columns for name, relation in relations.items()}
-        query = self._fine.rewritten(cursor, request.query, columns)
-        return request if query is request.query else replace(request, query=query)
+    def _narrow(self, relation: Relation, naming: Naming) -> _Narrow:
+        """The relation with those columns alone that a query can mean."""
 
-    def _plans(
-        self,
-        naming: Naming,
-        relations: Mapping[str, Relation],
-        needed: Mapping[str, Predicate | None],
-        sink: Sink[T],
-        views: Views,
-    ) -> list[Bound]:
-        """What is read for each name, and the rows themselves where these are few and the query is run."""
-        plans = []
-        for name, relation in relations.items():
-            narrow, rows = self._narrow(relation, naming)[0], needed.get(name)
-            planned = relation.explain if sink.explains and relation.explain else relation.plan
-            plan = planned(Question(tuple(narrow.columns.names), rows))
-            plans.append(Bound(name, narrow, plan, rows, views.gathered(plan, rows) if sink.runs else None))
-        return plans
-
-    def _from_metadata(
-        self,
-        cursor: duckdb.DuckDBPyConnection,
-        request: Request,
-        naming: Naming,
-        relations: Mapping[str, Relation],
-    ) -> pa.Table | None:
-        """The answer, if it is one row of counts and bounds of which metadata is certain."""
-        if request.parameters or not _counts_only(naming.tree) or not any(each.answer for each in relations.values()):
-            return None
-        narrow = {name: self._narrow(relation, naming)[0] for name, relation in relations.items()}
-        with cursor.cursor() as apart:
-            apart.begin()
-            return metadata_answer(apart, request.query, naming, narrow)
-
-    def _narrow(self, relation: Relation, naming: Naming) -> tuple[Relation, pa.Schema]:
-        """The relation with those columns alone that a query can mean, and its columns that no row keeps elsewhere."""
-
-        def narrowed() -> tuple[Relation, pa.Schema]:
+        def narrowed() -> _Narrow:
             narrow = relation.narrowed(naming)
-            return narrow, narrow.plain_columns
+            return _Narrow(narrow, narrow.plain_columns, bool(fine_columns(relation.columns)))
 
-        return self._narrowed.get_or_make((Same(relation), naming.words), narrowed)
+        return self._narrowed.get_or_make((relation, naming.words), narrowed)
 
-    def _needed(
-        self, constants: Constants, naming: Naming, relations: Mapping[str, Relation]
-    ) -> dict[str, Predicate | None]:
-        """Which rows of each relation can matter; nothing is known of names that rows may keep in a map."""
-        if naming.tree is None:
-            return {}
-        schemas = {name: self._narrow(relation, naming)[1] for name, relation in relations.items()}
-        try:
-            return needed_rows(naming, schemas, constants)
-        except duckdb.Error:
-            # A constant without a value: the query itself will say so, if it ever comes to need it.
-            constants.end(commit=False)
-            return {}
+
+def _may_explain(request: Request) -> bool:
+    return "explain" in request.query.lower()
+
+
+def _those_of(request: Request) -> Callable[[Collection[str]], Mapping[str, Any]]:
+    """The caller's variables that a query names, as they are now."""
+    frames = request.variables(words_of(request.query))
+    return lambda names: {name: frames[name] for name in names if name in frames}
+
+
+def _plans(
+    narrow: Mapping[str, _Narrow],
+    relations: Mapping[str, Relation],
+    needed: Mapping[str, Predicate | None],
+    sink: Sink[T],
+    views: Views,
+) -> list[Bound]:
+    """What is read for each name, and the rows themselves where these are few and the query is run."""
+    plans = []
+    for name, relation in relations.items():
+        columns, rows = narrow[name].relation, needed.get(name)
+        planned = relation.explain if sink.explains and relation.explain else relation.plan
+        plan = planned(Question(tuple(columns.columns.names), rows))
+        plans.append(Bound(name, columns, plan, rows, views.gathered(plan, rows) if sink.runs else None))
+    return plans
+
+
+def _from_metadata(
+    cursor: duckdb.DuckDBPyConnection, request: Request, naming: Naming, narrow: Mapping[str, _Narrow]
+) -> pa.Table | None:
+    """The answer, if it is one row of counts and bounds of which metadata is certain."""
+    if request.parameters or not naming.counts_only or not any(each.relation.answer for each in narrow.values()):
+        return None
+    with cursor.cursor() as apart:
+        apart.begin()
+        return metadata_answer(apart, request.query, naming, {name: each.relation for name, each in narrow.items()})
+
+
+def _needed(constants: Constants, naming: Naming, narrow: Mapping[str, _Narrow]) -> dict[str, Predicate | None]:
+    """Which rows of each relation can matter; nothing is known of names that rows may keep in a map."""
+    if naming.tree is None:
+        return {}
+    try:
+        return needed_rows(naming, {name: each.plain_columns for name, each in narrow.items()}, constants)
+    except duckdb.Error:
+        # A constant without a value: the query itself will say so, if it ever comes to need it.
+        constants.end(commit=False)
+        return {}
 
 
 def _resolved(named: Mapping[str, Callable[[], Relation]], stack: ExitStack) -> tuple[dict[str, Relation], list[Hold]]:
     """What names stand for now, and holds on versions; both are let go when the stack is closed."""
     relations = {}
     for name, relation in named.items():
-        relations[name] = relation()
-        stack.callback(relations[name].release)
-    return relations, [stack.enter_context(each.hold()) for each in relations.values() if each.hold]
+        relations[name] = resolved = relation()
+        if resolved.release is not None:
+            stack.callback(resolved.release)
+    holds = []
+    for each in relations.values():
+        if each.hold is not None:
+            holds.append(each.hold())
+            stack.callback(holds[-1].close)
+    return relations, holds
 
 
-def _named(cursor: duckdb.DuckDBPyConnection, naming: Naming, query: str) -> set[str]:
+def _named(cursor: duckdb.DuckDBPyConnection, naming: Naming, query: str) -> frozenset[str]:
+    if naming.candidates is not None:
+        return naming.candidates
     try:
         return named_tables(cursor, naming, query)
     except duckdb.Error:
         # The query cannot be parsed; running it gives the error.
-        return set(naming.tables)
+        return frozenset(naming.tables)
 
 
 def _confined(cursor: duckdb.DuckDBPyConnection, request: Request, guard: Guard) -> Request:
     """The same without files and variables of the caller, if it is one that a sandbox runs."""
     names = guard.names(cursor, request.query)
     check_tables(names, [*request.tables.named(path[0] for path in names.tables), *request.frames])
-    return replace(request, files=lambda _: None, databases=None, variables={})
+    return replace(request, files=lambda _: None, databases=None, variables=lambda _: {})
 
 
 def _connected(limits: Limits) -> duckdb.DuckDBPyConnection:
@@ -392,22 +409,3 @@ def _shut(connection: duckdb.DuckDBPyConnection, worker: Worker) -> None:
 def _is_one_vector(bound: Bound) -> bool:
     """Whether DuckDB gets all rows in one piece: it looks only between pieces whether it should stop."""
     return bound.gathered is not None and bound.gathered.table.num_rows <= _VECTOR
-
-
-def _counts_only(tree: exp.Expr | None) -> bool:
-    """Whether a query asks for nothing but counts, minima and maxima, which metadata may have."""
-    kinds = (exp.Count, exp.Min, exp.Max)
-    return isinstance(tree, exp.Select) and all(isinstance(each.unalias(), kinds) for each in tree.expressions)
-
-
-def _is_light(request: Request, naming: Naming, plans: Sequence[Bound]) -> bool:
-    """Whether a query is one SELECT from few rows of one table: there is nothing for an optimizer to gain."""
-    tree = naming.tree
-    return (
-        isinstance(tree, exp.Select)
-        and naming.scopes is not None
-        and len(naming.scopes) == len(naming.tables) == len(plans) == 1
-        and plans[0].gathered is not None
-        and not (request.frames or tree.args.get("joins") or tree.args.get("laterals"))
-        and not _MAKES_ROWS.search(request.query)
-    )

@@ -30,7 +30,7 @@ class ForeignRelations:
     def __init__(self, files: ForeignFiles, *, budget: int = _BUDGET) -> None:
         self.files = files
         self._relations: BoundedCache[str, tuple[KeptFiles, Relation]] = BoundedCache(
-            "foreign files", budget=budget, weigh=lambda each: each[0].weight, least=1
+            "foreign files", budget=budget, least=1
         )
 
     def __call__(self, pattern: str) -> Relation | None:
@@ -54,7 +54,7 @@ class ForeignRelations:
             if not isinstance(error, NotFound):
                 count_bypass(self.files.context.cache, CacheKind.DATA_FILE_FOOTER, len(found))
             return None
-        self._relations.put(pattern, cached)
+        self._relations.put(pattern, cached, cached[0].weight)
         return cached[1]
 
     def _made(self, pattern: str, found: Sequence[DataFile]) -> tuple[KeptFiles, Relation]:

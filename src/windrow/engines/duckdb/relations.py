@@ -26,7 +26,7 @@ _READ_PARQUET = "system.main.read_parquet"
 """DuckDB's own function, whatever a macro of that name does."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Relation:
     """What a name in a query stands for: columns, and a plan of what has to be read for a question."""
 
@@ -36,7 +36,7 @@ class Relation:
     """Names that rows may keep in a column of maps instead of one of their own, and the name of that column."""
     forget: Callable[[], None] = lambda: None
     """Called when a file turned out to be replaced, before everything is planned anew."""
-    release: Callable[[], None] = lambda: None
+    release: Callable[[], None] | None = None
     """Called when a query of it has ended, to let go of files."""
     hold: Callable[[], Hold] | None = None
     """Holds the version that is read, for as long as it is; None where there are no versions."""

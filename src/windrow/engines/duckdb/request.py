@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,12 +30,11 @@ class Request:
     parameters: Parameters = None
     frames: Mapping[str, Any] = field(default_factory=dict)
     """Data of the caller, by name, as DuckDB can read it."""
-    variables: Mapping[str, Any] = field(default_factory=dict)
-    """Data for names that stand for nothing else."""
+    variables: Callable[[Collection[str]], Mapping[str, Any]] = lambda _: {}
+    """Data of the caller for names that stand for nothing else."""
 
     def frames_for(self, naming: Naming, relations: Mapping[str, Relation]) -> dict[str, Any]:
         """The data of the caller that a query names, as DuckDB can read it."""
         taken = {name.lower() for name in (*relations, *self.frames)}
-        named = {name: self.variables[name] for name in naming.tables if name in self.variables}
-        free = {name: frame for name, frame in named.items() if name.lower() not in taken}
-        return {**self.frames, **as_tables(free, relations)}
+        free = [name for name in naming.tables if name.lower() not in taken]
+        return {**self.frames, **as_tables(self.variables(free), relations)} if free else dict(self.frames)

@@ -7,14 +7,12 @@ from collections.abc import Collection, Iterator
 import duckdb
 from sqlglot import exp
 
-from windrow.engines.duckdb.syntax import SCHEMAS_OF_VIEWS, table_names
+from windrow.engines.duckdb.syntax import table_names
 from windrow.errors import InvalidInput
-from windrow.questions.naming import Naming
+from windrow.questions.naming import Naming, has_views
 
 __all__ = ["named_tables", "refuse_changes"]
 
-_BY_NAME = frozenset({"query", "query_table"})
-"""Functions that take names of tables as text."""
 _CHANGES = (
     *(exp.Create, exp.Alter, exp.Comment),
     *(exp.Insert, exp.Update, exp.Delete, exp.Merge),
@@ -23,24 +21,17 @@ _STORED = frozenset({"VIEW", "MACRO", "FUNCTION"})
 """What would be asked again by other queries."""
 
 
-def named_tables(cursor: duckdb.DuckDBPyConnection, naming: Naming, query: str) -> set[str]:
+def named_tables(cursor: duckdb.DuckDBPyConnection, naming: Naming, query: str) -> frozenset[str]:
     """Return the names in place of tables, of a query or of other statements."""
+    if naming.candidates is not None:
+        return naming.candidates
     if naming.tree is not None:
-        functions = {each.this.name.lower() for each in naming.places if isinstance(each.this, exp.Anonymous)}
-        by_name = cursor.get_table_names(query) if functions & _BY_NAME else set()
-        return {*naming.tables, *(each.name for each in naming.places if _has_views(each)), *by_name}
+        views = {each.name for each in naming.places if has_views(each)}
+        return frozenset(views.union(naming.tables, cursor.get_table_names(query)))
     if not naming.statements or any(isinstance(each, exp.Command) for each in naming.statements):
-        return table_names(cursor, query)
+        return frozenset(table_names(cursor, query))
     places = (table for each in naming.statements for table in each.find_all(exp.Table))
-    return {table.name for table in places if (table.name and not table.db) or _has_views(table)}
-
-
-def _has_views(table: exp.Table) -> bool:
-    """Whether a name has a schema before it in which queries find views of tables of the lake."""
-    if not table.args.get("db"):
-        return False
-    before = (table.catalog.lower(), table.db.lower()) if table.catalog else (table.db.lower(),)
-    return bool(table.name) and before in SCHEMAS_OF_VIEWS
+    return frozenset(table.name for table in places if (table.name and not table.db) or has_views(table))
 
 
 def refuse_changes(naming: Naming, tables: Collection[str]) -> None:
@@ -51,7 +42,7 @@ def refuse_changes(naming: Naming, tables: Collection[str]) -> None:
             if not table.db and table.name.lower() in lake:
                 raise InvalidInput(_words(statement, lake[table.name.lower()]))
         if isinstance(statement, exp.Create) and str(statement.args.get("kind")).upper() in _STORED:
-            places = [each for each in statement.find_all(exp.Table) if not each.db or _has_views(each)]
+            places = [each for each in statement.find_all(exp.Table) if not each.db or has_views(each)]
             named = [lake[each.name.lower()] for each in places if each.name.lower() in lake]
             if named:
                 raise InvalidInput(

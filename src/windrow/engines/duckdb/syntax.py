@@ -13,12 +13,9 @@ from typing import Any
 import duckdb
 
 from windrow.errors import InvalidInput
+from windrow.questions.naming import SCHEMAS_OF_VIEWS
 
-__all__ = ["SCHEMAS_OF_VIEWS", "Names", "names_in", "parsed_condition", "parsed_selects", "table_names"]
-
-
-SCHEMAS_OF_VIEWS = frozenset([("main",), ("temp",), ("temp", "main")])
-"""What may stand before a name and leaves it to stand for a temporary view, as which queries find tables."""
+__all__ = ["Names", "names_in", "parsed_condition", "parsed_selects", "table_names"]
 
 
 @dataclass(slots=True)

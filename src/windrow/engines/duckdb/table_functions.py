@@ -17,9 +17,10 @@ from sqlglot.errors import SqlglotError
 from windrow.errors import InvalidInput
 from windrow.questions.spelling import sql_name, sql_text
 
-__all__ = ["DatabaseCall", "with_views"]
+__all__ = ["CALL", "DatabaseCall", "with_views"]
 
-_NAME = "questdb"
+CALL = "questdb"
+"""The name of the function, in small letters."""
 _ASSIGNS = frozenset({TokenType.COLON_EQ, TokenType.FARROW, TokenType.EQ})
 _ALIASES = frozenset({TokenType.ALIAS, TokenType.VAR, TokenType.IDENTIFIER})
 _TRUTH = {TokenType.TRUE: True, TokenType.FALSE: False}
@@ -40,12 +41,12 @@ class DatabaseCall:
         """The call as it would be written; the view has this name."""
         given = [sql_text(each) for each in (self.path, self.table) if each is not None]
         given += [f"{key} := {value!r}" for key, value in self.options.items()]
-        return f"{_NAME}({', '.join(given)})"
+        return f"{CALL}({', '.join(given)})"
 
 
 def with_views(query: str) -> tuple[str, dict[str, DatabaseCall]]:
     """A query with names of views in place of calls, and the calls by these names."""
-    if _NAME not in query.lower():
+    if CALL not in query.lower():
         return query, {}
     try:
         tokens = list(tokenize(query, read="duckdb"))
@@ -55,7 +56,7 @@ def with_views(query: str) -> tuple[str, dict[str, DatabaseCall]]:
     calls: dict[str, DatabaseCall] = {}
     pieces, end = [], 0
     for at, (token, following) in enumerate(pairwise(tokens)):
-        is_call = token.text.lower() == _NAME and following.token_type is TokenType.L_PAREN
+        is_call = token.text.lower() == CALL and following.token_type is TokenType.L_PAREN
         if not is_call or token.token_type is not TokenType.VAR or token.start < end:
             continue
         close = _closing(tokens, at + 2)

@@ -17,7 +17,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from windrow.bounded import BoundedCache, Same
+from windrow.bounded import BoundedCache
 from windrow.cache import CacheKind, count_bypass
 from windrow.engines.duckdb.filesystem import VirtualFileSystem
 from windrow.engines.duckdb.relations import Relation, rows_sql, source_sql
@@ -169,7 +169,7 @@ class Views:
         is_slot: bool = False,
     ) -> str:
         """What a view selects; the same for the same columns, schemas, epochs and paths, or slot."""
-        key = (Same(relation), *((Same(each.schema), each.epoch) for each in virtual), *map(tuple, paths))
+        key = (relation, *[(each.schema, each.epoch) for each in virtual], *map(tuple, paths))
 
         def text() -> str:
             if is_slot:
