@@ -21,12 +21,13 @@ from windrow.model.rows import Rows
 from windrow.model.units import format_bytes, format_units
 from windrow.parquet.footer import ParquetFooter
 from windrow.parquet.placement import VirtualSchema
+from windrow.planning.address_space import Part, Piece
 from windrow.planning.data_files import DataFile, open_sidecars
 from windrow.planning.listed_files import KeptFiles
 from windrow.planning.page_indexes import page_indexes
 from windrow.planning.scan_context import ScanContext
 from windrow.planning.units import Unit, bundled
-from windrow.planning.virtual_file import Part, Piece, VirtualFile, lay_out
+from windrow.planning.virtual_file import VirtualFile, lay_out
 from windrow.planning.virtual_schema import column_names, merged_schema, positions_in, schema_of
 from windrow.pruning.zones import Zones
 from windrow.questions.naming import Question
@@ -123,7 +124,7 @@ def plan_kept(
     virtual = _kept_virtual(kept, units, parts, columns)
     if virtual is None:
         virtual = [lay_out(kept.files, *each) for each in _grouped(parts, columns)]
-    return _planned(virtual, sum(kept.files[place].identity.size for place in places.tolist()), counted)
+    return _planned(virtual, sum([kept.files[place].identity.size for place in places.tolist()]), counted)
 
 
 def _kept_virtual(

@@ -20,7 +20,7 @@ from windrow.model.operators import mirrored
 from windrow.model.predicate import And, Comparison, In, IsNotNull, Not, Op, Or, Predicate, StartsWith
 from windrow.questions.where import OPS, Reading, listed, literal_of, predicate_of
 
-__all__ = ["all_of", "any_of", "each_test", "said_by", "said_exactly"]
+__all__ = ["TOO_FINE", "all_of", "any_of", "each_test", "said_by", "said_exactly"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIXED_UNITS = {
@@ -37,7 +37,7 @@ _UNITS = _FIXED_UNITS | _LONG_UNITS
 _TYPES = {*exp.DataType.NUMERIC_TYPES, *exp.DataType.TEXT_TYPES} | {
     exp.DataType.Type[name] for name in ("DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPNTZ", "BOOLEAN", "INTERVAL")
 }
-_TOO_FINE = re.compile(r":\d+\.\d{7}")
+TOO_FINE = re.compile(r":\d+\.\d{7}")
 """A time with more digits than a value of Python can have."""
 _MOMENTS = {exp.DataType.Type[name] for name in ("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPNTZ")}
 _STABLE = (
@@ -102,16 +102,16 @@ def _said(condition: exp.Expr, reading: Reading, *, negated: bool) -> Predicate 
 
 def all_of(parts: Sequence[Predicate | None]) -> Predicate | None:
     """Return what holds where all parts do; None says nothing."""
-    said = tuple(part for part in parts if part is not None)
-    return said[0] if len(said) == 1 else And(said) if said else None
+    said = [part for part in parts if part is not None]
+    return said[0] if len(said) == 1 else And(tuple(said)) if said else None
 
 
 def any_of(parts: Sequence[Predicate | None]) -> Predicate | None:
     """Return what holds where any part does: nothing, if one of them says nothing."""
-    said = tuple(part for part in parts if part is not None)
+    said = [part for part in parts if part is not None]
     if not said or len(said) < len(parts):
         return None
-    return said[0] if len(said) == 1 else Or(said)
+    return said[0] if len(said) == 1 else Or(tuple(said))
 
 
 # ---- one test of one column
@@ -129,7 +129,7 @@ def _is_stable(node: exp.Expr) -> bool:
     if isinstance(node, exp.DataType):
         return node.this in _TYPES
     if isinstance(node, exp.Literal):
-        return not _TOO_FINE.search(node.name)
+        return not TOO_FINE.search(node.name)
     return isinstance(node, _STABLE) or node.name.lower() in _STABLE_CALLS
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlglot import exp, parse
@@ -56,6 +56,8 @@ class Naming:
     """Whether it gives nothing but counts, minima and maxima, which metadata may have."""
     is_single: bool = False
     """Whether it is one SELECT from one table, which makes no rows of its own."""
+    prepared: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What was compiled from the tree, for the next query of its shape."""
 
     @classmethod
     def of(cls, query: str | exp.Expr) -> Naming:

@@ -20,12 +20,12 @@ from windrow.questions.conditions import all_of, any_of, each_test, said_by
 from windrow.questions.literals import fitted
 from windrow.questions.naming import Naming
 
-__all__ = ["Constant", "needed_rows"]
+__all__ = ["Constant", "Owner", "is_plain_source", "needed_rows", "owner_of", "spelled_as"]
 
 Constant = Callable[[exp.Expr], Any]
 """Gives the value of an expression without columns."""
 
-_Owner = Callable[[exp.Column], str | None]
+Owner = Callable[[exp.Column], str | None]
 """Gives the name of a column in one source, in lower case; None when it is none of its columns."""
 
 _CUTTING = ("limit", "offset", "fetch", "qualify", "sample", "pivots", "laterals", "connect", "match")
@@ -99,14 +99,14 @@ class _Gathering:
             if isinstance(node, exp.Table) and isinstance(source, Scope):
                 self.queries.add(id(node))
             need = None
-            if alias.lower() not in joined.unsure and _is_plain(node) and not select.args.get("sample"):
-                owns = _owner(alias, self._columns(source), select, alone=len(scope.selected_sources) == 1)
+            if alias.lower() not in joined.unsure and is_plain_source(node) and not select.args.get("sample"):
+                owns = owner_of(alias, self._columns(source), select, alone=len(scope.selected_sources) == 1)
                 around = None if demand is None else _renamed(demand, _outputs(select, owns))
                 need = self._need(select, alias, owns, around, is_nullable=alias.lower() in joined.nullable)
             self._give(source, need)
 
     def _need(
-        self, select: exp.Select, alias: str, owns: _Owner, around: Predicate | None, *, is_nullable: bool
+        self, select: exp.Select, alias: str, owns: Owner, around: Predicate | None, *, is_nullable: bool
     ) -> Predicate | None:
         """What a SELECT, and the queries around it, ask of the columns of one of its sources."""
 
@@ -126,7 +126,7 @@ class _Gathering:
             self._demand(source, None if _is_recursive(source) or _renames(source) else need)
         elif source.name.lower() in self._known and need is not None and not source.db:
             schema = self._tables[self._known[source.name.lower()]]
-            self.needs[id(source)] = fitted(_spelled(need, schema), schema)
+            self.needs[id(source)] = fitted(spelled_as(need, schema), schema)
 
     def _demand(self, scope: Scope, need: Predicate | None) -> None:
         self._demands.setdefault(id(scope), []).append(need)
@@ -151,7 +151,7 @@ def _renamed(predicate: Predicate, name: Callable[[str], str | None]) -> Predica
     return each_test(predicate, change)
 
 
-def _spelled(predicate: Predicate, schema: pa.Schema) -> Predicate:
+def spelled_as(predicate: Predicate, schema: pa.Schema) -> Predicate:
     """Return the predicate with column names as the table spells them; those that differ by case alone are left out."""
     spelled: dict[str, str | None] = {}
     for name in schema.names:
@@ -159,7 +159,7 @@ def _spelled(predicate: Predicate, schema: pa.Schema) -> Predicate:
     return _renamed(predicate, spelled.get) or And(())
 
 
-def _owner(alias: str, columns: frozenset[str] | None, select: exp.Select, *, alone: bool) -> _Owner:
+def owner_of(alias: str, columns: frozenset[str] | None, select: exp.Select, *, alone: bool) -> Owner:
     """Tell which columns of a SELECT belong to one of its sources, by their name in lower case."""
     shared = _shared_names(select)
 
@@ -227,7 +227,7 @@ def _outer_joined(select: exp.Select) -> _Joined:
     return _Joined(nullable, unsure)
 
 
-def _is_plain(node: exp.Expr) -> bool:
+def is_plain_source(node: exp.Expr) -> bool:
     """Whether a source is a table or a query and nothing more: no sample, no pivot, no names for its columns."""
     place = node if isinstance(node, exp.Table) else node.parent
     if not isinstance(place, exp.Table | exp.Subquery):
@@ -275,7 +275,7 @@ def _output_names(query: exp.Expr) -> list[str] | None:
     return names if all(names) and len(set(names)) == len(names) else None
 
 
-def _outputs(select: exp.Select, owns: _Owner) -> Callable[[str], str | None]:
+def _outputs(select: exp.Select, owns: Owner) -> Callable[[str], str | None]:
     """Tell which column of a source an output of a SELECT is, where it is one, unchanged."""
     named = {
         each.alias_or_name.lower(): owns(each.unalias())

@@ -19,12 +19,13 @@ from windrow.parquet import chunk as c
 from windrow.parquet.page_reader import Chunks, Coded, CodedRows, Fixed, scan_pages, unpack, unreadable
 from windrow.parquet.placement import VirtualSchema
 from windrow.parquet.schema import PhysicalType, SchemaElement
-from windrow.planning.virtual_file import Placed, Segment, VirtualFile
+from windrow.planning.address_space import Segment
+from windrow.planning.virtual_file import Placed, VirtualFile
 from windrow.planning.virtual_schema import arrow_of
 from windrow.reading.virtual_reader import ReadCounts
 from windrow.storage import ByteRange
 
-__all__ = ["MOST_BYTES", "Column", "Decoded", "columns_of_schema", "decode", "is_near"]
+__all__ = ["MOST_BYTES", "Column", "Decoded", "columns_of_schema", "decode"]
 
 MOST_BYTES = 4 * 2**20
 _GAP = 2**14
@@ -75,12 +76,6 @@ def _written(element: SchemaElement, dtype: str | None) -> tuple[int | None, str
     if element.physical_type == PhysicalType.FIXED_LEN_BYTE_ARRAY:
         return (element.type_length if 0 < (element.type_length or 0) <= _WIDEST else None), None
     return None, _WHOLE.get(element.physical_type) if element.physical_type is not None else None
-
-
-def is_near(virtual: VirtualFile) -> bool:
-    """Whether all files are on this machine and never change."""
-    files = (virtual.files[segment.file] for segment in virtual.segments)
-    return all(not file.store.is_remote and not file.is_mutable for file in files)
 
 
 def decode(

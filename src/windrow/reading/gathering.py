@@ -21,7 +21,7 @@ from windrow.model.predicate import And, Predicate, columns_of
 from windrow.parquet.placement import VirtualSchema
 from windrow.planning.virtual_file import VirtualFile
 from windrow.reading.cells import Cells, FixedCells, Key, TextCells
-from windrow.reading.decoding import MOST_BYTES, Column, columns_of_schema, decode, is_near
+from windrow.reading.decoding import MOST_BYTES, Column, columns_of_schema, decode
 from windrow.reading.matching import matching_texts, matching_values
 from windrow.reading.virtual_reader import ReadCounts
 from windrow.storage import Store
@@ -54,7 +54,7 @@ class Gathering:
         """The rows of a virtual file that fulfil a predicate, and perhaps others; None where it is not for here."""
         is_small = 0 < virtual.rows <= MOST_ROWS and int(virtual.chunks[:, 1].sum()) <= MOST_BYTES
         is_small &= len(virtual.schema.leaves) <= MOST_COLUMNS
-        columns = self._columns(virtual.schema) if is_small and is_near(virtual) else None
+        columns = self._columns(virtual.schema) if is_small and virtual.is_steady else None
         if columns is None:
             return None
         keys = _keys(virtual)

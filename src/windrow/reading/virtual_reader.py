@@ -200,9 +200,7 @@ def _spans(virtual: VirtualFile, sources: Mapping[int, _Source]) -> dict[int, _S
     An engine asks for it in many small reads; each of these costs more than all that there is to read in a file.
     """
     files, segments = virtual.files, virtual.segments
-    used_files = [files[number] for number in sources]
-    is_near = all(_is_near(each) and not each.is_mutable for each in used_files)
-    if not len(virtual.chunks) or not is_near:
+    if not len(virtual.chunks) or not virtual.is_steady:
         return {}
     addresses, lengths = virtual.chunks[:, 0], virtual.chunks[:, 1]
     starts = np.array([segment.address for segment in segments], np.int64)

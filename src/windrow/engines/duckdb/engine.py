@@ -7,10 +7,10 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import duckdb
@@ -44,6 +44,7 @@ from windrow.model.limits import Limits
 from windrow.model.predicate import Predicate
 from windrow.planning.scan_plan import ScanPlan
 from windrow.questions.naming import Naming, Question
+from windrow.questions.prepared import Need, prepared_need
 from windrow.questions.references import needed_rows
 from windrow.questions.templates import Templates
 from windrow.reading.pins import Hold
@@ -64,7 +65,8 @@ _ERRORS = (WindrowError, duckdb.Error, pa.ArrowException)
 _FATAL = (duckdb.FatalException, duckdb.InternalException)
 
 
-class _Narrow(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class _Narrow:
     """A relation as one query sees it."""
 
     relation: Relation
@@ -345,11 +347,25 @@ def _needed(constants: Constants, naming: Naming, narrow: Mapping[str, _Narrow])
     if naming.tree is None:
         return {}
     try:
+        if len(narrow) == 1:
+            [(name, each)] = narrow.items()
+            need = _prepared(naming, name, each)
+            if need is not None:
+                return {name: need(constants)}
         return needed_rows(naming, {name: each.plain_columns for name, each in narrow.items()}, constants)
     except duckdb.Error:
         # A constant without a value: the query itself will say so, if it ever comes to need it.
         constants.end(commit=False)
         return {}
+
+
+def _prepared(naming: Naming, name: str, narrow: _Narrow) -> Need | None:
+    """What was compiled of a query for the columns of its only table."""
+    if narrow not in naming.prepared:
+        naming.prepared.clear()
+        naming.prepared[narrow] = prepared_need(naming, name, narrow.plain_columns)
+    need: Need | None = naming.prepared[narrow]
+    return need
 
 
 def _resolved(named: Mapping[str, Callable[[], Relation]], stack: ExitStack) -> tuple[dict[str, Relation], list[Hold]]:

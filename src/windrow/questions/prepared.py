@@ -1,0 +1,107 @@
+"""What a parsed query needs of its table, compiled once and answered with the values of each query of its shape.
+
+This is for one SELECT from one table, which most small queries are: a comparison of a column with a value costs no walk
+over the tree. Everything else goes the plain way, `windrow.questions.references`, and both say the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+from sqlglot import exp
+
+from windrow.errors import InvalidInput
+from windrow.model.column_types import TypeFamily, type_of
+from windrow.model.operators import Comparison, mirrored, operator_of
+from windrow.model.predicate import Predicate, negation_normal_form
+from windrow.questions.conditions import TOO_FINE, all_of, said_by
+from windrow.questions.literals import fitted
+from windrow.questions.naming import Naming
+from windrow.questions.references import Constant, Owner, is_plain_source, owner_of, spelled_as
+from windrow.questions.where import OPS, literal_of
+
+__all__ = ["Need", "prepared_need"]
+
+Need: TypeAlias = Callable[[Constant], Predicate | None]
+"""What rows must fulfil to matter, by the values that constants have; None is nothing."""
+
+_VALUES = (exp.Literal, exp.Placeholder)
+
+
+def prepared_need(naming: Naming, name: str, schema: pa.Schema) -> Need | None:
+    """Return what a query needs of its only table; None for a query that is not for here."""
+    select = naming.tree
+    if not (naming.is_single and isinstance(select, exp.Select)) or len(naming.places) != 1:
+        return None
+    [table] = naming.places
+    is_ours = table.name.lower() == name.lower() and not table.args.get("db") and not select.args.get("sample")
+    spelled = {column.lower(): column for column in schema.names}
+    if not is_ours or not is_plain_source(table) or len(spelled) < len(schema.names):
+        return None
+    where = select.args.get("where")
+    if where is None:
+        return lambda _: None
+    owns = owner_of(table.alias_or_name, frozenset(spelled), select, alone=True)
+    condition = where.this
+    parts = list(condition.flatten()) if isinstance(condition, exp.And) else [condition]
+    needs = [_comparison(part, owns, spelled, schema) or _plain(part, owns, schema) for part in parts]
+    return needs[0] if len(needs) == 1 else lambda constant: all_of([need(constant) for need in needs])
+
+
+def _plain(condition: exp.Expr, owns: Owner, schema: pa.Schema) -> Need:
+    """Any condition, read anew for each query."""
+
+    def need(constant: Constant) -> Predicate | None:
+        said = said_by(condition, owns, constant)
+        return None if said is None else fitted(spelled_as(negation_normal_form(said), schema), schema)
+
+    return need
+
+
+def _comparison(condition: exp.Expr, owns: Owner, spelled: dict[str, str], schema: pa.Schema) -> Need | None:
+    """A comparison of a column with a literal, a time that is written as one, or a parameter."""
+    op = OPS.get(type(condition))
+    if op is None:
+        return None
+    column, value = condition.this, condition.expression
+    if not isinstance(column, exp.Column):
+        op, column, value = mirrored(op), value, column
+    owned = owns(column) if isinstance(column, exp.Column) else None
+    if owned is None or not _is_value(value):
+        return None
+    name = spelled[owned]
+    record, literal = type_of(schema.field(name).type), value.this if isinstance(value, exp.Cast) else value
+    if operator_of(Comparison(name, op, "")).is_about_text and record.family is not TypeFamily.TEXT:
+        return None
+
+    def need(constant: Constant) -> Predicate | None:
+        try:
+            [fit] = record.fit((_value(value, literal, constant),))
+            return None if fit is None else Comparison(name, op, fit)
+        except InvalidInput:
+            return None
+
+    return need
+
+
+def _is_value(part: exp.Expr) -> bool:
+    """Whether a part of a query is a constant that takes no work, and stays one whatever its value is."""
+    if isinstance(part, exp.Cast):
+        return part.to.this in _TIMES and isinstance(part.this, exp.Literal) and part.this.is_string
+    return isinstance(part, _VALUES)
+
+
+_TIMES = {exp.DataType.Type[name] for name in ("DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPNTZ")}
+
+
+def _value(part: exp.Expr, literal: Any, constant: Constant) -> Any:
+    if isinstance(part, exp.Placeholder):
+        return constant(part)
+    if TOO_FINE.search(literal.args["this"]):
+        raise InvalidInput("a time with more digits than can be compared")
+    try:
+        return literal_of(part)
+    except InvalidInput:
+        return constant(part)
