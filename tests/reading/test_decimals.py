@@ -103,7 +103,7 @@ def test_rows_are_decoded_as_they_were_written(table, rows):
     for each in plan.virtual:
         # As if the file were one of ours, which never change.
         files = [replace(file, identity=Identity(file.identity.size)) for file in each.files]
-        virtual = replace(each, files=files, is_steady=True)
+        virtual = replace(each, files=files)
         found = [gathering.gather(virtual, question.predicate) for _ in range(2)][1]
         kept = rows.filter(pa.compute.greater(rows["d9"], 0))
         assert found.table.equals(kept.select(found.table.column_names).cast(found.table.schema))

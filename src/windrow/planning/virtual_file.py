@@ -82,12 +82,16 @@ class VirtualFile:
     """Whether an engine that reads the files themselves finds no other values: nothing was made up or kept from it."""
     is_whole: bool
     """Whether all rows of the files are in it."""
-    is_steady: bool
-    """Whether all files of the segments are on this machine and never change."""
     members: frozenset[int]
     """The files that have rows in it; there may be no bytes of them in it, where all that is read of them is null."""
     epoch: int | None = None
     """The schema epoch of its files, where columns have another type since."""
+
+    @cached_property
+    def is_steady(self) -> bool:
+        """Whether all files with rows in it are on this machine and never change."""
+        used = [self.files[number] for number in self.members]
+        return not any(file.store.is_remote or file.is_mutable for file in used)
 
     @cached_property
     def rows(self) -> int:
@@ -146,7 +150,6 @@ def lay_out(files: Sequence[DataFile], schema: VirtualSchema, parts: Sequence[Pa
         footer_address=nulls + len(space.nulls) + TAIL_PADDING,
         is_plain=space.is_plain and not groups.is_null.any(),
         is_whole=len(groups.rows) == space.whole,
-        is_steady=all(_is_steady(files[number]) for number in {each.file for each in space.mapped}),
         members=frozenset(groups.places[:, 0].tolist()),
     )
 
@@ -162,7 +165,6 @@ class KeptSpace:
     def __init__(self, files: Sequence[DataFile], schema: VirtualSchema) -> None:
         self.schema = schema
         self._files = files
-        self._unsteady = frozenset(number for number, file in enumerate(files) if not _is_steady(file))
         # Files are mapped whole once, and granules with their dictionaries as long as there is room.
         self._nulls_start = FIRST_ADDRESS + _ROOM * sum(file.identity.size for file in files)
         self._clear()
@@ -200,7 +202,6 @@ class KeptSpace:
             footer_address=self._nulls_start + len(nulls) + TAIL_PADDING,
             is_plain=self._space.is_plain and not placed.is_null.any(),
             is_whole=is_whole,
-            is_steady=self._unsteady.isdisjoint(used),
             members=frozenset(used),
         )
 
@@ -239,10 +240,6 @@ class KeptSpace:
 def _place_of(piece: Piece) -> _Place:
     whole = piece.stop is None
     return piece.file, piece.group, -1 if whole else piece.first, -1 if piece.stop is None else piece.stop
-
-
-def _is_steady(file: DataFile) -> bool:
-    return not file.store.is_remote and not file.is_mutable
 
 
 def _no_groups(leaves: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.void], NDArray[np.bool_]]:
