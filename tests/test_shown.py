@@ -75,3 +75,20 @@ def test_rows_show_as_the_table_that_they_print_as(table):
 
 def test_the_package_lists_its_public_names_alone():
     assert dir(windrow) == sorted(windrow.__all__)
+
+
+def test_results_show_a_line_for_each_field(lake, table):
+    rows = pa.table({"host": ["a"], "timestamp": pa.array([0], pa.timestamp("us", "UTC")), "value": [1.0]})
+    made = lake.create_table("other", sort="host|timestamp/V2", window="15m").ingest(rows)
+    assert re.search(r"^IngestResult\n  table +other\n", repr(made))
+    assert re.search(r"\n  size_bytes +\d+\.\d KiB\n", repr(made))
+    assert re.search(r"^CompactionResult\n(.*\n)*  done +2\n", repr(table.compact.run()))
+    assert re.search(r"^GcResult\n  table +metrics\n", repr(table.upkeep.gc.run()))
+
+
+def test_findings_of_a_check_have_a_line_each(lake, table):
+    for split in table.inspect.splits():
+        (lake.context.store.root / split.key).write_bytes(b"")
+    lines = repr(table.upkeep.check()).splitlines()
+    first = next(place for place, line in enumerate(lines) if line.startswith("  findings"))
+    assert all(re.match(r"(  findings)? +\w+: metrics/.+: .+", line) for line in lines[first : first + 4])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import chain, islice
 from typing import Any
@@ -14,6 +14,7 @@ from windrow.errors import InvalidInput
 from windrow.metastore import CommitKind, CommitRecord, Metastore, RunRecord, TableRecord, WindowSummary
 from windrow.model.rows import Rows
 from windrow.model.scope import DEFAULT_SOURCE
+from windrow.model.shown import ShownByField
 from windrow.model.split import SplitMetadata
 from windrow.model.window import Window
 
@@ -195,8 +196,8 @@ class TableRow:
     created_at: str
 
 
-@dataclass(frozen=True, slots=True)
-class TableDescription:
+@dataclass(frozen=True, slots=True, repr=False)
+class TableDescription(ShownByField):
     """What a table is and how much it holds at a version."""
 
     name: str
@@ -213,10 +214,6 @@ class TableDescription:
     size_bytes: int
     schema_epoch: int
     """How often the type of a column was changed."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -26,6 +26,7 @@ from windrow.ingest.attributes import RESIDUAL
 from windrow.metastore import CommitKind, Published, TableRecord
 from windrow.model.epochs import OldValues
 from windrow.model.points import check_point_schema
+from windrow.model.shown import ShownByField
 from windrow.model.timeseries import TIMESERIES_ID
 from windrow.model.type_names import parse_type
 from windrow.model.widening import plain, stored, widened
@@ -42,8 +43,8 @@ _RULES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RetypePlan:
+@dataclass(frozen=True, slots=True, repr=False)
+class RetypePlan(ShownByField):
     """What a change of a column's type would do."""
 
     table: str
@@ -63,13 +64,9 @@ class RetypePlan:
     mirror: str
     """What readers of the Delta log see then."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)
 
-
-@dataclass(frozen=True, slots=True)
-class RetypeResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class RetypeResult(ShownByField):
     """A change of a column's type that was made."""
 
     plan: RetypePlan

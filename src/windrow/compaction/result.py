@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
 from windrow.compaction.planner import PlannedMerge
 from windrow.metastore import RunRecord, RunState
+from windrow.model.shown import ShownByField
 
 __all__ = ["CompactionResult", "MergeOutcome", "Outcome", "Tally"]
 
@@ -42,6 +43,9 @@ class MergeOutcome:
     seconds: float = 0.0
     bytes_new: int = 0
     """Bytes of the inputs that had never been merged."""
+
+    def __str__(self) -> str:
+        return f"{self.outcome}: {self.window}: {self.why}"
 
     @classmethod
     def of(cls, merge: PlannedMerge, commit_id: str, outcome: Outcome, why: str, **more: Any) -> MergeOutcome:
@@ -93,12 +97,12 @@ class Tally:
 
     def ended(self, state: RunState, now: int) -> RunRecord:
         """Return the row of the run."""
-        words = tuple(f"{each.outcome}: {each.window}: {each.why}" for each in self.problems[:MOST_PROBLEMS])
+        words = tuple(str(each) for each in self.problems[:MOST_PROBLEMS])
         return replace(self.record, state=state, ended_at=now, problems=words)
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class CompactionResult(ShownByField):
     """A run of compaction, counted; what was not merged is named with its reason."""
 
     table: str
@@ -135,7 +139,3 @@ class CompactionResult:
             seconds=((record.ended_at or record.started_at) - record.started_at) / 1e6,
             problems=tuple(problems),
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from windrow.compaction.plot import line_plot
 from windrow.errors import InvalidInput
 from windrow.metastore import GroupSummary, Metastore, TableRecord
 from windrow.model.settings import TableSettings
+from windrow.model.shown import ShownByField
 from windrow.model.units import format_bytes, format_seconds
 from windrow.model.window import Window
 from windrow.storage import Store
@@ -43,8 +44,8 @@ class Advice:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class TuneResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class TuneResult(ShownByField):
     """What the experiments found."""
 
     table: str
@@ -57,10 +58,6 @@ class TuneResult:
     fan_in: tuple[FanIn, ...]
     layouts: tuple[Layout, ...]
     advice: tuple[Advice, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)
 
     def plot(self) -> str:
         """Draw the experiments as SVG."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -42,10 +41,6 @@ class IngestPlan(ShownByField):
     """About how many files the tasks would write without a shuffle, by a sample of the rows."""
     warnings: tuple[str, ...] = ()
     """What to look at before the rows are taken."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)
 
 
 def plan_of(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import chain, takewhile
 from typing import Any
 
@@ -51,13 +51,9 @@ class RegisterPlan(ShownByField):
     empty: int
     """Files without a row; they are passed by."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)
 
-
-@dataclass(frozen=True, slots=True)
-class RegisterResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class RegisterResult(ShownByField):
     """Which files joined a table, or left it."""
 
     table: str
@@ -69,10 +65,6 @@ class RegisterResult:
     size_bytes: int
     already_registered: int = 0
     empty: int = 0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

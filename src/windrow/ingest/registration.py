@@ -7,9 +7,8 @@ metrics.register.run("landing/*.parquet")
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from windrow.context import Context
 from windrow.ingest.register import Register, RegisterPlan, RegisterResult
@@ -30,10 +29,6 @@ class UnregisterPlan(ShownByField):
     files: tuple[str, ...]
     rows: int
     size_bytes: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,13 @@ from typing import Any
 from windrow.errors import InvalidInput
 from windrow.ingest.report import Told
 from windrow.metastore import CommitRecord, Published
+from windrow.model.shown import ShownByField
 
 __all__ = ["IngestResult", "nothing_of", "result_of", "summary_of"]
 
 
-@dataclass(frozen=True, slots=True)
-class IngestResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class IngestResult(ShownByField):
     """One published ingest, counted."""
 
     table: str
@@ -42,10 +43,6 @@ class IngestResult:
     """The batch had been published before: this time nothing was written."""
     warnings: tuple[str, ...] = ()
     """What to look at, though the rows were taken."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)
 
 
 _TOLD = ("windows", "size_bytes", "null_timestamps", "late", "future", "conflicting", "unfit", "rounded")

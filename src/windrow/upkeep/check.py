@@ -24,6 +24,7 @@ from windrow.mirror.audit import Fault, audit, repair_mirror
 from windrow.mirror.follow import Mirror
 from windrow.model.names import name_problems
 from windrow.model.settings import TableSettings
+from windrow.model.shown import ShownByField
 from windrow.model.sparse import Spread, sparse_warning
 from windrow.model.split import SidecarLocation, SplitMetadata
 from windrow.runners.local import run_locally
@@ -49,8 +50,8 @@ _NOT_CHECKED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class CheckResult(ShownByField):
     """What was looked at, what is wrong, and what was put right."""
 
     table: str

@@ -75,6 +75,9 @@ class Finding:
         """Return plain values."""
         return asdict(self)
 
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.place}: {self.problem}"
+
 
 def check_split(
     store: Store, split: SplitMetadata, settings: TableSettings, *, data: bool, options: Mapping[str, str] | None = None

@@ -8,7 +8,7 @@ lake.rename_table.run("metrics", "readings")    # its folder stays where it is
 from __future__ import annotations
 
 import logging
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from windrow.context import Context
@@ -40,10 +40,6 @@ class DropPlan(ShownByField):
     held_by: tuple[str, ...]
     """Readers that keep the files for now."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DropResult(DropPlan):
@@ -62,10 +58,6 @@ class RenameResult(ShownByField):
     table_id: str
     folder: str
     """Where its files stay."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,8 @@ not Windrow's stay in the folder.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any
 
 from windrow.context import Context
 from windrow.identity.folders import dropped_key, mark_dropped
@@ -44,10 +43,6 @@ class DroppedReport(ShownByField):
     """What keeps the files for now; nothing is deleted then."""
     problems: tuple[str, ...] = ()
     """Files that the store would not delete; the next run tries again."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

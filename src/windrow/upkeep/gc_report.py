@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from windrow.model.shown import ShownByField
 
@@ -35,13 +34,9 @@ class GcPlan(ShownByField):
     unknown_files: int
     """Files without a split, of commits that the metastore does not know; they stay."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)
 
-
-@dataclass(frozen=True, slots=True)
-class GcResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class GcResult(ShownByField):
     """What garbage collection deleted, and what it left."""
 
     table: str
@@ -61,7 +56,3 @@ class GcResult:
     """Files that the store did not let go of; the next run tries again."""
     problems: tuple[str, ...]
     """What the store said, the first of it."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)

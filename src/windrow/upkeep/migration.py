@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from windrow.model.shown import ShownByField
 from windrow.questdb.migration import Action, Step, StepReport, carry_out
@@ -45,10 +45,6 @@ class MigrationResult(ShownByField):
     seconds: float
     problems: tuple[str, ...]
     """One for each Parquet file that has no sound sidecar now; each names its file."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)
 
 
 class Migration:

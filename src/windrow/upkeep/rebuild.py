@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import unquote
 
@@ -25,6 +25,7 @@ from windrow.mirror.follow import Mirror
 from windrow.mirror.log import Entry, Log, State
 from windrow.model.ids import check_name
 from windrow.model.settings import TableSettings
+from windrow.model.shown import ShownByField
 from windrow.model.split import SidecarLocation, SplitMetadata
 from windrow.storage import is_foreign
 from windrow.upkeep.files import own_files
@@ -40,8 +41,8 @@ _CANNOT_KNOW = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Rebuilt:
+@dataclass(frozen=True, slots=True, repr=False)
+class Rebuilt(ShownByField):
     """What was brought back, and what was not."""
 
     table: str
@@ -58,10 +59,6 @@ class Rebuilt:
     lost_entries: tuple[str, ...] = ()
     """Entries of the log that were missing or damaged; they were written again, and no others."""
     cannot_know: tuple[str, ...] = _CANNOT_KNOW
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)
 
 
 @dataclass

@@ -7,9 +7,8 @@ at which their split was made. What has left the table is deleted by garbage col
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import chain, takewhile
-from typing import Any
 
 from windrow.context import Context
 from windrow.errors import Conflict, InvalidInput
@@ -36,10 +35,6 @@ class ExpirePlan(ShownByField):
     splits: int
     rows: int
     size_bytes: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
