@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# The shipped suites explain their failures like tests do.
-pytest.register_assert_rewrite("windrow.testing")
+# The shipped suites and the proofs explain their failures like tests do.
+pytest.register_assert_rewrite("windrow.testing", "tests.proofs")
 
 # A loaded machine is slow, not wrong.
 _PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}

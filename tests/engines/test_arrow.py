@@ -10,11 +10,11 @@ from datetime import UTC, datetime, timedelta
 import duckdb
 import pyarrow as pa
 import pytest
+from tests.proofs.worlds import compact, visible
 
 import windrow
 from windrow.cache import CacheSettings
 from windrow.engines.arrow import scanning_files
-from windrow.testing.worlds import compact, visible
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 ROWS = 2000

@@ -10,13 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 import pytest
 from sqlalchemy import text
+from tests.proofs.worlds import points
 
 from windrow.errors import AlreadyExists, ConfigError, Damaged, Incompatible, InvalidInput, NotFound
 from windrow.identity.identify import identify
 from windrow.identity.marker import MARKER
 from windrow.lake import open_lake
 from windrow.metastore import SqlMetastore
-from windrow.testing.worlds import points
 
 SORT = "host|timestamp/V2"
 BOTH = ["sqlite", pytest.param("postgres", marks=[pytest.mark.postgres, pytest.mark.xdist_group("postgres")])]

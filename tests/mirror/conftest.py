@@ -1,9 +1,9 @@
 """A table on a local disk, where other programs can read it, and one in a world where anything can fail."""
 
 import pytest
+from tests.proofs.worlds import World
 
 import windrow
-from windrow.testing.worlds import World
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ import shutil
 
 import pytest
 from deltalake import DeltaTable
+from tests.proofs.worlds import compact, points, rows_of, visible
 
 import windrow
 from windrow.mirror import follow
 from windrow.mirror.log import Log
-from windrow.testing.worlds import compact, points, rows_of, visible
 
 COUNT = 5
 

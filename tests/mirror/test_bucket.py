@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from deltalake import DeltaTable
+from tests.proofs.worlds import compact, points, visible
 
 import windrow
 from windrow.mirror.follow import Mirror
-from windrow.testing.worlds import compact, points, visible
 
 
 @pytest.mark.s3

@@ -6,11 +6,11 @@ import json
 import logging
 
 import pytest
+from tests.proofs.worlds import compact, points, visible
 
 from windrow.mirror.follow import Mirror
 from windrow.mirror.log import Log, live_paths
 from windrow.testing import Fault, FaultKind, FaultyStore
-from windrow.testing.worlds import compact, points, visible
 
 LOG = "events/_delta_log/"
 

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, QueryBuilder
+from tests.proofs.worlds import compact, points, rows_of, visible
 
 from windrow.mirror.follow import CHECKPOINT_EVERY
 from windrow.mirror.log import Log
-from windrow.testing.worlds import compact, points, rows_of, visible
 
 FOLDERS = ("partition_id", "window_start")
 

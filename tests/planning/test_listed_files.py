@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.proofs.worlds import compact, visible
 
 import windrow
 from windrow.cache import CacheSettings
@@ -16,7 +17,6 @@ from windrow.planning.listed_files import KeptVersions
 from windrow.planning.table_plans import plan_table
 from windrow.questions.naming import Question
 from windrow.questions.where import parse_where
-from windrow.testing.worlds import compact, visible
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

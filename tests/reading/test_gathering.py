@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.proofs.worlds import compact, visible
 
 import windrow
 from windrow.cache import CacheSettings
@@ -25,7 +26,6 @@ from windrow.reading.gathering import Gathering
 from windrow.reading.read_context import ReadContext
 from windrow.reading.virtual_reader import VirtualReader
 from windrow.storage.handles import Handle
-from windrow.testing.worlds import compact, visible
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 COLUMNS = ("metric_name", "host", "timestamp", "value", "reading", "count", "small", "single", "local", "price", "rate")

@@ -6,10 +6,10 @@ import threading
 import time
 
 import pytest
+from tests.proofs.worlds import World, compact, points, visible
 
 from windrow.errors import MetastoreError, NotFound, SnapshotExpired
 from windrow.reading.pins import Pins
-from windrow.testing.worlds import World, compact, points, visible
 
 
 class Clock:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.proofs.worlds import visible
 
 import windrow
 from windrow.errors import Damaged
@@ -15,7 +16,6 @@ from windrow.reading.read_context import ReadContext
 from windrow.reading.virtual_reader import VirtualReader
 from windrow.storage import open_store
 from windrow.storage.wrapping import StoreWrapper
-from windrow.testing.worlds import visible
 
 ROWS = 40_000
 

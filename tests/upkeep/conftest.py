@@ -4,8 +4,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-
-from windrow.testing.worlds import World
+from tests.proofs.worlds import World
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pyarrow as pa
 from deltalake import DeltaTable
+from tests.proofs.worlds import compact, points, rows_of, visible
 
 import windrow
 from windrow.errors import WindrowError
 from windrow.mirror import follow
-from windrow.testing.worlds import compact, points, rows_of, visible
 
 FOLDERS = ("partition_id", "window_start")
 

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.proofs.worlds import visible
 
 import windrow
 from windrow.cli.main import run
-from windrow.testing.worlds import visible
 from windrow.upkeep.check_split import check_split
 
 ROWS = 40_000

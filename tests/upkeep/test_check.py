@@ -8,9 +8,9 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.proofs.worlds import compact, points, visible
 
 import windrow
-from windrow.testing.worlds import compact, points, visible
 from windrow.upkeep.check_split import check_split
 
 

@@ -9,10 +9,10 @@ from contextlib import closing, suppress
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from tests.proofs.worlds import compact, points, visible
 
 import windrow
 from windrow.errors import Damaged, Incompatible, WindrowError
-from windrow.testing.worlds import compact, points, visible
 
 
 @pytest.fixture(scope="module")

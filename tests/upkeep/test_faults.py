@@ -6,10 +6,10 @@ import dataclasses
 import os
 
 import pytest
+from tests.proofs.fault_loop import Scenario, every_fault
+from tests.proofs.worlds import NOON, compact, points, rows_of, visible
 
 from windrow.errors import NotFound
-from windrow.testing.fault_loop import Scenario, every_fault
-from windrow.testing.worlds import NOON, compact, points, rows_of, visible
 
 STRIDE = 60
 """Of a database's operations, in this suite's small size, every so many-th fails."""

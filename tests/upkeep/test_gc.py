@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from tests.proofs.worlds import NOON, compact, points, visible
 
 import windrow
 from windrow.errors import InvalidInput, SnapshotExpired, StorageError
@@ -17,7 +18,6 @@ from windrow.metastore import CommitState
 from windrow.storage import LocalStore
 from windrow.storage.local import Unfinished
 from windrow.testing import Fault, FaultKind, FaultyStore
-from windrow.testing.worlds import NOON, compact, points, visible
 from windrow.upkeep.gc import GarbageCollection
 from windrow.upkeep.pace import Pace
 

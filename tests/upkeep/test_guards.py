@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import func, select
+from tests.proofs.worlds import World, compact, points, visible
 
 from windrow.compaction.planner import Planner
 from windrow.errors import InvariantViolation
@@ -24,7 +25,6 @@ from windrow.testing.metastore_cases.collecting import CollectingCases
 from windrow.testing.metastore_cases.commits import CommitCases
 from windrow.testing.metastore_cases.epochs import EpochCases
 from windrow.testing.metastore_cases.samples import TABLE, FakeClock, a_split, a_table, add, begin
-from windrow.testing.worlds import World, compact, points, visible
 from windrow.upkeep.gc import GarbageCollection
 
 

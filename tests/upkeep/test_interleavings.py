@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from tests.proofs.interleavings import Actor, Stopping, orders, walk
+from tests.proofs.worlds import NOON, World, compact, points, rows_of, visible
 
 from windrow.errors import Conflict, LeaseExpired, SnapshotExpired
 from windrow.metastore import CommitKind
@@ -12,8 +14,6 @@ from windrow.mirror.follow import Mirror
 from windrow.mirror.log import Log, live_paths
 from windrow.model.split import SplitMetadata
 from windrow.table import Table
-from windrow.testing.interleavings import Actor, Stopping, orders, walk
-from windrow.testing.worlds import NOON, World, compact, points, rows_of, visible
 from windrow.upkeep.gc import GarbageCollection
 from windrow.upkeep.retention import Retention
 

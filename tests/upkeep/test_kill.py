@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from tests.proofs.worlds import rows_of, visible
 
 import windrow
-from windrow.testing.worlds import rows_of, visible
 
 WORKER = Path(__file__).with_name("killed_worker.py")
 POSTGRES = pytest.param("postgres", marks=[pytest.mark.postgres, pytest.mark.long, pytest.mark.xdist_group("postgres")])

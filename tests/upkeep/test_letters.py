@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from tests.proofs.worlds import NOON, points
 
 from windrow.errors import WindrowError
 from windrow.testing import Fault, FaultKind, FaultyStore
-from windrow.testing.worlds import NOON, points
 
 DAY = 86_400
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
-
-from windrow.testing.table_machine import TableMachine
+from tests.proofs.table_machine import TableMachine
 
 SHARDS = 200
 """So many times 50 sequences of 100 steps are the whole of it."""

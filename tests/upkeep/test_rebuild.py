@@ -8,13 +8,13 @@ from contextlib import suppress
 
 import pytest
 from deltalake import DeltaTable
+from tests.proofs.worlds import NOON, World, compact, points, visible
 
 import windrow
 from windrow.errors import AlreadyExists, Damaged, NotFound, StorageError
 from windrow.mirror import follow
 from windrow.mirror.actions import entry_of
 from windrow.testing import Fault, FaultKind, FaultyStore
-from windrow.testing.worlds import NOON, World, compact, points, visible
 
 LOG = "events/_delta_log/"
 

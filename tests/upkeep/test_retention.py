@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pyarrow.parquet as pq
 import pytest
+from tests.proofs.worlds import NOON, compact, points, visible
 
 from windrow.errors import Conflict, InvalidInput
 from windrow.metastore import CommitKind
-from windrow.testing.worlds import NOON, compact, points, visible
 
 AT_NOON = int(NOON.timestamp() * 1e6)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 
 import pytest
+from tests.proofs.worlds import World, compact, points, visible
 
 import windrow
 from windrow.errors import SnapshotExpired
 from windrow.storage.wrapping import StoreWrapper
-from windrow.testing.worlds import World, compact, points, visible
 
 QUERY = "select count(*) as n, sum(value) as total from events where value >= {}"
 

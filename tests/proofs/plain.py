@@ -15,8 +15,6 @@ from windrow.storage.local import LocalStore
 from windrow.storage.protocol import ByteRange, BytesLike, Identity, ObjectInfo, Pieces
 from windrow.storage.ranges import Fetch, check_identity, check_suffix, read_ranges, too_short
 
-__all__ = ["DatedFolder", "PlainStore"]
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

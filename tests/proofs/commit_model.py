@@ -12,8 +12,6 @@ from collections import deque
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-__all__ = ["GUARDS", "Explored", "State", "explore"]
-
 GUARDS = (
     "a publish needs an open commit with a lease",
     "a commit is ended before its files are judged",

@@ -12,13 +12,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.proofs.faulty_metastore import DatabaseFault, FaultyMetastore
+from tests.proofs.worlds import World
+
 from windrow.errors import WindrowError
 from windrow.lake import Lake
 from windrow.testing.faulty import Fault, FaultKind, FaultyStore
-from windrow.testing.faulty_metastore import DatabaseFault, FaultyMetastore
-from windrow.testing.worlds import World
-
-__all__ = ["Scenario", "every_fault"]
 
 
 @dataclass(frozen=True, slots=True)

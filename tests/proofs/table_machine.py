@@ -20,14 +20,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.proofs.worlds import NOON, Row, World, rows_of, visible
 
 from windrow.errors import SnapshotExpired, WindrowError
 from windrow.metastore import Pin
 from windrow.table import Table
 from windrow.testing.faulty import Fault, FaultKind, FaultyStore
-from windrow.testing.worlds import NOON, Row, World, rows_of, visible
-
-__all__ = ["TableMachine"]
 
 SORTS = ("host|timestamp/V2", "timestamp+|host/V2", "timestamp&host/V2")
 WINDOWS = ("5m", "15m", "1h")

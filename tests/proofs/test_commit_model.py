@@ -1,8 +1,7 @@
 """The protocol loses nothing in any state it can reach, and needs every one of its guards."""
 
 import pytest
-
-from windrow.testing.commit_model import GUARDS, explore
+from tests.proofs.commit_model import GUARDS, explore
 
 
 def test_nothing_is_lost_in_any_state():

@@ -3,9 +3,9 @@
 import itertools
 
 import pytest
+from tests.proofs.plain import DatedFolder, PlainStore
 
 from windrow.testing import StoreTests
-from windrow.testing.plain import DatedFolder, PlainStore
 
 
 class TestPlainStore(StoreTests):

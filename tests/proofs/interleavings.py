@@ -13,8 +13,6 @@ from typing import Any
 
 from windrow.errors import WindrowError
 
-__all__ = ["Actor", "Stopping", "orders", "walk"]
-
 _PATIENCE = 120.0
 
 

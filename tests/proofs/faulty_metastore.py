@@ -14,8 +14,6 @@ from sqlalchemy.exc import TimeoutError as NoFreeConnection
 from windrow.mirror.metastore import MirroredMetastore
 from windrow.storage import Store
 
-__all__ = ["DatabaseFault", "FaultyMetastore"]
-
 
 class DatabaseFault(StrEnum):
     """What goes wrong with an operation of the database: a statement, or a commit."""
@@ -50,11 +48,11 @@ class FaultyMetastore(MirroredMetastore):
         self.fired += strikes
         return strikes
 
-    def _before(self, connection: Any, cursor: Any, statement: str, *_: Any) -> None:  # noqa: ARG002
+    def _before(self, connection: Any, cursor: Any, statement: str, *_: Any) -> None:
         if self._kind is not DatabaseFault.LOST and self._strikes():
             raise _failure(self._kind, statement)
 
-    def _after(self, connection: Any, cursor: Any, statement: str, *_: Any) -> None:  # noqa: ARG002
+    def _after(self, connection: Any, cursor: Any, statement: str, *_: Any) -> None:
         if self._kind is DatabaseFault.LOST and self._strikes():
             raise _failure(self._kind, statement)
 

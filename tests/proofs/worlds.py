@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from tests.proofs.plain import DatedFolder, PlainStore
 
 from windrow.context import Context
 from windrow.lake import Lake
@@ -26,9 +27,6 @@ from windrow.model.split import SplitMetadata
 from windrow.storage import Store, address_of, is_foreign, reach
 from windrow.table import Table
 from windrow.testing.metastore_cases.samples import FakeClock
-from windrow.testing.plain import DatedFolder, PlainStore
-
-__all__ = ["NOON", "Row", "World", "compact", "points", "rows_of", "visible"]
 
 NOON = datetime(2023, 11, 14, 12, tzinfo=UTC)
 """A noon some hours before the clock of a new world begins."""
