@@ -24,11 +24,11 @@ from windrow.metastore.records import (
     table_checksum,
 )
 from windrow.metastore.schema import commits, pins, quarantine, splits, tables
+from windrow.metastore.statistics import forget_statistics
+from windrow.metastore.stored import in_pieces
 from windrow.model.split import SplitMetadata
 
 __all__ = ["Collecting"]
-
-_IDS_AT_ONCE = 500
 
 
 class Collecting(Listing):
@@ -97,11 +97,12 @@ class Collecting(Listing):
         with self.database.writing() as connection:
             key = self.table_key(connection, table_id)
             forgotten = 0
-            for ids in _pieces(split_ids):
+            for ids in in_pieces(split_ids):
                 marked = (splits.c.table_key == key, splits.c.split_id.in_(ids), splits.c.deleting_since.is_not(None))
                 forgotten += connection.execute(delete(splits).where(*marked)).rowcount
                 kept_away = (quarantine.c.table_key == key, quarantine.c.split_id.in_(ids))
                 connection.execute(delete(quarantine).where(*kept_away))
+                forget_statistics(connection, key, ids)
             return forgotten
 
     def orphans(self, table_id: str, split_ids: Collection[str], *, ended: Collection[str] = ()) -> Orphans:
@@ -133,7 +134,7 @@ class Collecting(Listing):
         found: dict[str, str] = {}
         with self.database.reading() as connection:
             key = self.table_key(connection, table_id)
-            for ids in _pieces({each for candidates in writers.values() for each in candidates}):
+            for ids in in_pieces({each for candidates in writers.values() for each in candidates}):
                 named = (commits.c.table_key == key, commits.c.commit_id.in_(ids))
                 rows = connection.execute(select(commits.c.commit_id, commits.c.state).where(*named))
                 found.update({row.commit_id: row.state for row in rows})
@@ -162,9 +163,3 @@ def _writers(name: str) -> list[str]:
     """Return the ids of commits that may have written a split: its name is theirs, a dash and more."""
     parts = name.split("-")
     return ["-".join(parts[:count]) for count in range(1, len(parts))]
-
-
-def _pieces(ids: Collection[str]) -> list[list[str]]:
-    """Cut ids into lists that a statement takes."""
-    listed = sorted(ids)
-    return [listed[start : start + _IDS_AT_ONCE] for start in range(0, len(listed), _IDS_AT_ONCE)]

@@ -23,6 +23,7 @@ from windrow.metastore.records import (
     Retired,
     RunRecord,
     SplitQuery,
+    StoredStatistics,
     TableColumn,
     TableRecord,
     WindowSummary,
@@ -192,6 +193,17 @@ class Metastore(Protocol):
 
     def heat(self, table_id: str) -> dict[int, float]:
         """Return how often windows were asked for of late, by the second at which they start."""
+
+    def statistics(
+        self, table_id: str, split_ids: Collection[str], columns: Collection[str] | None = None
+    ) -> list[StoredStatistics]:
+        """Return what is stored of some splits, of these columns or of all, by split and column."""
+
+    def store_statistics(self, table_id: str, entries: Sequence[StoredStatistics]) -> list[StoredStatistics]:
+        """Store statistics over those of the same revision (0 for none), and return those that others changed since.
+
+        What belongs to no split of the table is passed over.
+        """
 
     def quarantine(self, table_id: str, reasons: Mapping[str, str]) -> None:
         """Keep splits away from merging; the first reason of a split stays."""

@@ -40,6 +40,7 @@ __all__ = [
     "RunRecord",
     "RunState",
     "SplitQuery",
+    "StoredStatistics",
     "TableColumn",
     "TableRecord",
     "WindowKind",
@@ -238,6 +239,17 @@ class Candidate(NamedTuple):
         if self.sidecar_key is None:
             return None
         return SidecarLocation(self.sidecar_key, self.sidecar_offset, self.sidecar_length)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredStatistics:
+    """What is known of a column of a split, as bytes."""
+
+    split_id: str
+    column: str
+    revision: int
+    """How often it was stored; it is replaced only by who names the revision that is there, 0 for none."""
+    data: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     SmallInteger,
     String,
@@ -34,6 +35,7 @@ __all__ = [
     "runs",
     "scopes",
     "splits",
+    "statistics",
     "tables",
     "type_changes",
 ]
@@ -260,6 +262,17 @@ heat = Table(
     Column("at", BigInteger, nullable=False),
 )
 """How often windows were asked for, as of a moment."""
+
+statistics = Table(
+    "windrow_statistics",
+    metadata,
+    Column("table_key", ForeignKey("windrow_tables.table_key"), primary_key=True, autoincrement=False),
+    Column("split_id", _bytewise(128), primary_key=True),
+    Column("column_name", Text, primary_key=True),
+    Column("revision", BigInteger, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+)
+"""What is known of columns of splits, as bytes that `windrow.statistics` reads."""
 
 quarantine = Table(
     "windrow_quarantine",

@@ -16,11 +16,12 @@ from windrow.metastore.naming import Naming
 from windrow.metastore.pins import Pins
 from windrow.metastore.restoring import Restoring
 from windrow.metastore.scopes import Scopes
+from windrow.metastore.statistics import Statistics
 
 __all__ = ["SqlMetastore"]
 
 
-class SqlMetastore(Naming, Restoring, Auditing, Collecting, Pins, Heat, CompactionRecords, Lakes, Closing):
+class SqlMetastore(Naming, Restoring, Auditing, Collecting, Pins, Heat, Statistics, CompactionRecords, Lakes, Closing):
     """Versions, splits, commits, pins, checkpoints and runs of compaction in a SQL database.
 
     `url` is `sqlite:///path` or `postgresql://...`. An empty database is set up unless `create` is False. `clock`

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from windrow.errors import Damaged
 
-__all__ = ["REBUILD", "UNREADABLE", "damaged", "stored"]
+__all__ = ["REBUILD", "UNREADABLE", "damaged", "in_pieces", "stored"]
 
 T = TypeVar("T")
+
+_IDS_AT_ONCE = 500
 
 REBUILD = (
     "restore a backup of the metastore, or move it away and run windrow check --repair, which "
@@ -43,3 +45,9 @@ def damaged(table: str, row: Any, column: str, error: Exception | str) -> Damage
     """Return the error for a value that cannot be read."""
     what = str(error).partition("\n")[0] or type(error).__name__
     return Damaged(f"the metastore is damaged: {table}, row {row!r}, column {column}: {what}; {REBUILD}")
+
+
+def in_pieces(ids: Collection[str]) -> list[list[str]]:
+    """Cut ids, in order, into lists that a statement takes."""
+    listed = sorted(ids)
+    return [listed[start : start + _IDS_AT_ONCE] for start in range(0, len(listed), _IDS_AT_ONCE)]

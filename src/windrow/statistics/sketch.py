@@ -91,7 +91,10 @@ class Sketch:
         self.historic = None if historic is None else hip
 
     def merge(self, other: Sketch) -> None:
-        """Add the values of another sketch; of two that have registers the fewer remain."""
+        """Add the values of another sketch; of two that have registers the fewer remain.
+
+        A sketch that raises no register of the other leaves it its historic estimate, as its values would.
+        """
         if other.coupons is not None:
             self.add(other.coupons)
             return
@@ -101,9 +104,12 @@ class Sketch:
             self._take(theirs)
             self.add(own)
             return
-        registers = self._of_registers
-        np.maximum(registers, theirs._of_registers, out=registers)  # noqa: SLF001
-        self._summed()
+        mine, registers = self._of_registers, theirs._of_registers  # noqa: SLF001
+        if (mine <= registers).all() and (mine < registers).any():
+            self._take(theirs)
+        elif (mine < registers).any():
+            np.maximum(mine, registers, out=mine)
+            self._summed()
 
     def folded(self, lg_k: int) -> Sketch:
         """A copy with no more registers than 2 ** lg_k."""

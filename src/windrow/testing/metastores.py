@@ -31,6 +31,7 @@ from windrow.testing.metastore_cases.naming import NamingCases
 from windrow.testing.metastore_cases.publishing import CheckpointCases, PublishCases, RefusalCases
 from windrow.testing.metastore_cases.samples import FakeClock
 from windrow.testing.metastore_cases.snapshots import HistoryCases, PinCases
+from windrow.testing.metastore_cases.statistics import StatisticsCases
 from windrow.testing.metastore_cases.tables import AttributeCases, ColumnCases, TableCases
 from windrow.testing.metastore_cases.texts import TextCases
 
@@ -52,6 +53,7 @@ class MetastoreTests(
     ListingCases,
     CompactionCases,
     CollectingCases,
+    StatisticsCases,
     TextCases,
     MachineCases,
 ):
