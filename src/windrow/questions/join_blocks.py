@@ -295,7 +295,7 @@ class _Reading:
             Relation(each.alias, each.node.name.lower(), tuple(self._filter(number, part) for part in [*own, *more]))
             for number, (each, own, more) in enumerate(zip(self._sources, filters, implied, strict=True))
         ]
-        residuals = {Residual(which, self._mixed_filter(condition)): condition for which, condition in mixed}
+        residuals = {self._residual(which, condition): condition for which, condition in mixed}
         plain = JoinGraph(tuple(relations), tuple(dict.fromkeys(equalities)), tuple(residuals))
         return JoinGraph(plain.relations, (*plain.equalities, *self._closure(plain)), plain.residuals), residuals
 
@@ -367,6 +367,19 @@ class _Reading:
         said = said_exactly(condition, column, self._constant)
         predicate = None if said is None else fitted_exactly(said, schema)
         return Filter(self._text(condition, lambda bound: bound[1]), tuple(dict.fromkeys(names)), predicate)
+
+    def _residual(self, relations: int, condition: exp.Expr) -> Residual:
+        shared = _shared_parts(condition)
+        branches = [[part for part in _conjuncts(each) if part not in shared] for each in _disjuncts(condition)]
+        numbers = [[self._relations(part) or 0 for part in parts] for parts in branches]
+        is_split = len(branches) > 1 and all(number.bit_count() == 1 for parts in numbers for number in parts)
+        demands = (
+            tuple(
+                (at.bit_length() - 1, self._filter(at.bit_length() - 1, part)) for at, part in zip(*each, strict=True)
+            )
+            for each in zip(numbers, branches, strict=True)
+        )
+        return Residual(relations, self._mixed_filter(condition), tuple(demands) if is_split else ())
 
     def _mixed_filter(self, condition: exp.Expr) -> Filter:
         names = [

@@ -148,15 +148,31 @@ class Cardinalities:
         if not keyed:
             return None
         key_side, _ = min(keyed, key=lambda side: self._tables[side[0]].row_count)
-        rows, is_vague = float(max(1, self._tables[key_side].row_count)), False
-        if len(self._keys[key_side] or ()) == 1 and len(pairs) == 1:
-            (mine, theirs), *_ = pairs.items()
-            counts = [self._distinct(number, mine), self._distinct(*theirs[0])]
-            rows = max(rows, *(each.rows for each in counts if not each.is_vague), 1.0)
-            if rows == self._tables[key_side].row_count:
-                contained = self._containment_of(key_side, number, mine, theirs[0])
-                return Share(contained / rows)
-        return Share(1 / rows, is_vague)
+        covered, left = self._covered(key_side, number, pairs)
+        share = self._covered_share(key_side, number, covered)
+        return share.times(self._distinct_share(number, left)) if left else share
+
+    def _covered(
+        self, key_side: int, number: int, pairs: Mapping[str, Sequence[tuple[int, str]]]
+    ) -> tuple[dict[str, Sequence[tuple[int, str]]], dict[str, Sequence[tuple[int, str]]]]:
+        """The pairs that compare columns of the key, and those beside it."""
+        key = self._keys[key_side] or ()
+        covered: dict[str, Sequence[tuple[int, str]]] = {}
+        left: dict[str, Sequence[tuple[int, str]]] = {}
+        for mine, theirs in pairs.items():
+            is_of_key = mine in key if key_side == number else any((key_side, name) in theirs for name in key)
+            (covered if is_of_key else left)[mine] = theirs
+        return covered, left
+
+    def _covered_share(self, key_side: int, number: int, pairs: Mapping[str, Sequence[tuple[int, str]]]) -> Share:
+        """The share where a whole key is compared: one row of it, for each row of the other side."""
+        rows = float(max(1, self._tables[key_side].row_count))
+        if len(pairs) > 1:
+            return Share(1 / rows)
+        (mine, theirs), *_ = pairs.items()
+        counts = [self._distinct(number, mine), self._distinct(*theirs[0])]
+        most = max(rows, *(each.rows for each in counts if not each.is_vague), 1.0)
+        return Share((self._containment_of(key_side, number, mine, theirs[0]) if most == rows else 1.0) / most)
 
     def _containment_of(self, key_side: int, number: int, mine: str, theirs: tuple[int, str]) -> float:
         """Which share of the values on the other side the key has; all of them, where that is unknown."""
@@ -198,6 +214,8 @@ class Cardinalities:
 
     def _residual_share(self, residual: Residual) -> Share:
         """What a condition selects among pairs of rows of two samples."""
+        if residual.branches:
+            return self._branched_share(residual)
         numbers = list(members(residual.relations))
         rows = self._paired(numbers, residual.condition)
         if rows is None:
@@ -205,6 +223,19 @@ class Cardinalities:
         (mask,) = self._evaluate(rows, [residual.condition])
         # Filters of the relations have been applied already, and may say a part of the condition.
         return Share(1.0, is_vague=True) if mask is None else Share(max(float(mask.sum()), 0.5) / len(mask))
+
+    def _branched_share(self, residual: Residual) -> Share:
+        """The branches of an OR, by what each demands of single relations, whose filters have been applied already."""
+        sum_, is_vague = 0.0, False
+        for branch in residual.branches:
+            product_ = 1.0
+            for number in {number for number, _ in branch}:
+                filters = [each for at, each in branch if at == number]
+                share = selected_share(self._tables[number], filters, self._evaluate)
+                product_ *= min(1.0, share.value / max(self._shares[number].value, 1e-12))
+                is_vague = is_vague or share.is_vague
+            sum_ += product_
+        return Share(min(1.0, sum_), is_vague)
 
     def _paired(self, numbers: Sequence[int], condition: Filter) -> pa.Table | None:
         """Rows of two samples that pass the filters of their relations, each with each."""

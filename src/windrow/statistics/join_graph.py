@@ -73,6 +73,8 @@ class Residual:
     relations: int
     condition: Filter
     """Its columns are `number.name`, with the number of the relation."""
+    branches: tuple[tuple[tuple[int, Filter], ...], ...] = ()
+    """What each branch of an OR demands of single relations, where it demands nothing else; else empty."""
 
 
 @dataclass(frozen=True)

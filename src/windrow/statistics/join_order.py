@@ -12,7 +12,16 @@ from typing import TypeAlias
 
 from windrow.statistics.join_graph import Join, JoinGraph, JoinTree, members, set_of
 
-__all__ = ["MOST_ENUMERATED", "Plan", "Rows", "best_plan", "cost_of", "greedy_plan", "with_small_builds"]
+__all__ = [
+    "MOST_ENUMERATED",
+    "Plan",
+    "Rows",
+    "best_plan",
+    "cost_of",
+    "greedy_plan",
+    "with_small_builds",
+    "written_order",
+]
 
 Rows: TypeAlias = Callable[[int], float]
 """Gives the rows of a set of relations."""
@@ -76,6 +85,17 @@ def greedy_plan(graph: JoinGraph, rows: Rows) -> Plan:
         del trees[one], trees[other]
         trees[one | other] = plan
     return next(iter(trees.values()))
+
+
+def written_order(graph: JoinGraph) -> JoinTree:
+    """Return the order of an engine without statistics: as written, where an equality connects the next relation."""
+    waiting = list(range(len(graph.relations)))
+    tree: JoinTree = waiting.pop(0)
+    while waiting:
+        number = next(each for each in waiting if graph.neighbours[each] & set_of(tree))
+        waiting.remove(number)
+        tree = Join(tree, number)
+    return tree
 
 
 def _joined(one: Plan, other: Plan, rows: Rows) -> Plan:

@@ -1,0 +1,205 @@
+"""The order in which DuckDB joins: what it would do by itself, and the text of a query that has it do better.
+
+DuckDB knows no distinct counts of Parquet files, and takes the range of a column for them. With statistics of our own,
+its plan of the joins is read from EXPLAIN and compared with the best order. Where it is much worse, the query is
+written anew; else, and wherever something is not wholly understood, it runs as it is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from sqlglot import exp
+
+from windrow.questions.explicit_order import Target, rewrite
+from windrow.questions.join_blocks import JoinBlock, NotUnderstood, join_blocks
+from windrow.questions.join_skeletons import skeleton
+from windrow.statistics.join_cardinality import Cardinalities
+from windrow.statistics.join_choice import Choice, candidate
+from windrow.statistics.join_graph import Filter, Join, JoinTree, joins_of, set_of
+from windrow.statistics.keys import NO_KEYS, Containment, DeclaredKeys
+from windrow.statistics.selectivity import Evaluate
+from windrow.statistics.table_statistics import TableStatistics
+
+__all__ = ["Known", "Reordered", "evaluate_with", "reordered"]
+
+_TARGET = Target(needs_barriers=True)
+_SAMPLE = "windrow_sample_rows"
+_MOST_ASSIGNMENTS = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of the tables that a query names; their names are in lower case."""
+
+    schemas: Mapping[str, pa.Schema]
+    tables: Mapping[str, TableStatistics]
+    keys: DeclaredKeys = NO_KEYS
+    containment: Containment = lambda _, __: None
+
+
+@dataclass(frozen=True, slots=True)
+class Reordered:
+    """A query in another order, and by how much it is cheaper."""
+
+    text: str
+    factors: tuple[float, ...]
+    """For each group of joins that was written anew: the cost of DuckDB's order, in costs of ours."""
+
+
+def reordered(
+    tree: exp.Expr, names: Sequence[str], known: Known, cursor: duckdb.DuckDBPyConnection
+) -> Reordered | None:
+    """Return a query with the same result in a better order; None where it runs as it is.
+
+    `names` are those of the columns of the result; the cursor must find the tables by the names in the query.
+    """
+    copy = tree.copy()
+    factors = []
+    for block in join_blocks(copy, known.schemas):
+        choice = _choice(block, known, evaluate_with(cursor))
+        factor = None if choice is None else _factor(block, choice, cursor)
+        if choice is None or factor is None:
+            continue
+        try:
+            rewrite(block, choice.best.tree, _TARGET, names if block.select is copy else None)
+        except NotUnderstood:
+            return None
+        factors.append(factor)
+    return Reordered(copy.sql("duckdb"), tuple(factors)) if factors else None
+
+
+def _choice(block: JoinBlock, known: Known, evaluate: Evaluate) -> Choice | None:
+    has_queries = any(part.find(exp.Query) is not None for part in (*block.rest, *block.later))
+    if has_queries or not all(each.table in known.tables for each in block.graph.relations):
+        return None
+    cardinalities = Cardinalities(block.graph, known.tables, evaluate, keys=known.keys, containment=known.containment)
+    return candidate(block.graph, cardinalities)
+
+
+def _factor(block: JoinBlock, choice: Choice, cursor: duckdb.DuckDBPyConnection) -> float | None:
+    """By how much DuckDB's order is worse than what it makes of ours; None where that is not enough."""
+    own_query = skeleton(block)
+    own = _explained(own_query, block, choice, cursor)
+    if own is None or not choice.is_promising(own):
+        return None
+    schemas = {each.node.name.lower(): each.schema for each in block.sources}
+    forced_blocks = join_blocks(own_query, schemas)
+    if len(forced_blocks) != 1:
+        return None
+    rewrite(forced_blocks[0], choice.best.tree, _TARGET)
+    forced = _explained(own_query, block, choice, cursor)
+    if forced is None or not choice.is_better(own, forced):
+        return None
+    return choice.cost(own) / max(1.0, choice.cost(forced))
+
+
+def _tables(block: JoinBlock) -> Iterator[tuple[int, Any]]:
+    return iter(enumerate(block.graph.relations))
+
+
+# ---- what DuckDB does by itself
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """A leaf of a plan."""
+
+    columns: frozenset[str]
+
+
+def _explained(query: exp.Expr, block: JoinBlock, choice: Choice, cursor: duckdb.DuckDBPyConnection) -> JoinTree | None:
+    """The tree of joins that DuckDB plans for a query of a group; None where it is none."""
+    try:
+        rows = cursor.execute(f"EXPLAIN (FORMAT json) {query.sql('duckdb')}").fetchall()
+    except duckdb.Error:
+        return None
+    scans: list[_Scan] = []
+    shape = _shape(json.loads(rows[0][1])[0], scans)
+    return None if shape is None else _cheapest(shape, _assignments(scans, block), block, choice.cost)
+
+
+def _shape(node: Mapping[str, Any], scans: list[_Scan]) -> JoinTree | None:
+    """The joins of a plan over its leaves, by their number."""
+    children = node["children"]
+    if not children:
+        columns = node["extra_info"].get("Projections", [])
+        scans.append(_Scan(frozenset([columns] if isinstance(columns, str) else columns)))
+        return len(scans) - 1
+    sides = [_shape(child, scans) for child in children]
+    if len(sides) == 1:
+        return sides[0]
+    left, right = sides if len(sides) == 2 and "JOIN" in node["name"] else (None, None)
+    return None if left is None or right is None else Join(left, right)
+
+
+def _assignments(scans: Sequence[_Scan], block: JoinBlock) -> Iterator[tuple[int, ...]]:
+    """Which relation each leaf may be, by its columns: one table may stand in a query more than once."""
+    if len(scans) != len(block.sources):
+        return
+    fitting = [
+        [number for number, source in enumerate(block.sources) if scan.columns <= set(source.schema.names)]
+        for scan in scans
+    ]
+    if np.prod([float(len(each)) for each in fitting]) <= _MOST_ASSIGNMENTS:
+        yield from (each for each in product(*fitting) if len(set(each)) == len(each))
+
+
+def _cheapest(
+    shape: JoinTree, assignments: Iterator[tuple[int, ...]], block: JoinBlock, cost: Callable[[JoinTree], float]
+) -> JoinTree | None:
+    """The tree that the plan may be; of several the cheapest, so that DuckDB's order is not taken for a worse one."""
+    trees = [_relabelled(shape, each) for each in assignments]
+    return min((tree for tree in trees if _is_connected(tree, block)), key=cost, default=None)
+
+
+def _is_connected(tree: JoinTree, block: JoinBlock) -> bool:
+    return all(block.graph.between(set_of(join.left), set_of(join.right)) for join in joins_of(tree))
+
+
+def _relabelled(tree: JoinTree, numbers: Sequence[int]) -> JoinTree:
+    if isinstance(tree, Join):
+        return Join(_relabelled(tree.left, numbers), _relabelled(tree.right, numbers))
+    return numbers[tree]
+
+
+# ---- conditions on samples
+
+
+def evaluate_with(cursor: duckdb.DuckDBPyConnection) -> Evaluate:
+    """Return an evaluator of conditions on samples, which are Arrow tables."""
+
+    def evaluate(rows: pa.Table, filters: Sequence[Filter]) -> list[NDArray[np.bool_] | None]:
+        if not filters:
+            return []
+        cursor.register(_SAMPLE, rows)
+        try:
+            return list(_masks(cursor, filters))
+        except duckdb.Error:
+            return [_mask(cursor, each) for each in filters]
+        finally:
+            cursor.unregister(_SAMPLE)
+
+    return evaluate
+
+
+def _mask(cursor: duckdb.DuckDBPyConnection, condition: Filter) -> NDArray[np.bool_] | None:
+    try:
+        return next(_masks(cursor, [condition]))
+    except duckdb.Error:
+        return None  # a value of the sample that the condition fails on says nothing of others
+
+
+def _masks(cursor: duckdb.DuckDBPyConnection, filters: Sequence[Filter]) -> Iterator[NDArray[np.bool_]]:
+    columns = ", ".join(f"coalesce(({each.sql}), false) AS m{number}" for number, each in enumerate(filters))
+    found: pa.Table = cursor.sql(f"SELECT {columns} FROM {_SAMPLE}").to_arrow_table()
+    for column in found.columns:
+        yield column.to_numpy().astype(np.bool_)
