@@ -108,9 +108,6 @@ def _of_decimals(values: pa.Array) -> Coupons:
 
 def _of_texts(values: pa.Array) -> Coupons:
     kind = values.type
-    if types.is_string_view(kind) or types.is_binary_view(kind):
-        values = values.cast(pa.large_binary())
-        kind = values.type
     if types.is_fixed_size_binary(kind):
         bounds = (np.arange(len(values) + 1, dtype=np.int64) + values.offset) * kind.byte_width
         return _of_bytes(_bytes_of(values.buffers()[1]), bounds)

@@ -24,7 +24,17 @@ from windrow.pruning.types import (
     decimal,
 )
 
-__all__ = ["Extent", "column_type_of", "decimals_of", "extent_of", "is_bytes", "numbers_of", "used_values"]
+__all__ = [
+    "Extent",
+    "column_type_of",
+    "decimals_of",
+    "extent_of",
+    "is_bytes",
+    "numbers_of",
+    "settled_type",
+    "used_values",
+    "without_views",
+]
 
 Extent = tuple[Any, Any]
 """The least and the greatest value, as `ColumnType` stores them; None for both where there is none."""
@@ -64,8 +74,29 @@ _TYPES = (
 )
 
 
+def settled_type(kind: pa.DataType) -> pa.DataType:
+    """The type that statistics have for all layouts in which engines decode a column."""
+    if types.is_dictionary(kind):
+        return settled_type(kind.value_type)
+    if any(test(kind) for test in _TEXTS):
+        return pa.string()
+    return pa.binary() if is_bytes(kind) and not types.is_fixed_size_binary(kind) else kind
+
+
+def without_views(values: pa.Array) -> pa.Array:
+    """The same values in a layout that Arrow computes with."""
+    kind = values.type
+    if types.is_dictionary(kind):
+        plain = without_views(values.dictionary)
+        return values if plain is values.dictionary else pa.DictionaryArray.from_arrays(values.indices, plain)
+    if types.is_string_view(kind):
+        return values.cast(pa.large_string())
+    return values.cast(pa.large_binary()) if types.is_binary_view(kind) else values
+
+
 def used_values(values: pa.Array) -> pa.Array:
     """The values that are not null; of a dictionary each one that is used, once."""
+    values = without_views(values)
     if types.is_dictionary(values.type):
         codes = values.indices.drop_null().to_numpy(zero_copy_only=False)
         used = np.zeros(len(values.dictionary), bool)
@@ -119,8 +150,6 @@ def extent_of(values: pa.Array) -> tuple[Extent, bool]:
 
 
 def _extent_of_bytes(values: pa.Array) -> Extent:
-    if types.is_string_view(values.type) or types.is_binary_view(values.type):
-        values = values.cast(pa.large_binary())
     ends = pc.min_max(values)
     return tuple(bytes(ends[name].as_buffer()) for name in ("min", "max"))  # type: ignore[return-value]
 

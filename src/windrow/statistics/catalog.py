@@ -1,0 +1,146 @@
+"""Where statistics are stored between queries: of splits in the metastore, of other files in a folder of this machine.
+
+What two processes learn at once is united. What cannot be read, or is about another content of a file, counts as
+nothing; and so does a catalog that fails: what is not known costs time, and is learnt again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from windrow.cache import CacheKey, DiskCache
+from windrow.errors import Damaged, WindrowError
+from windrow.metastore import Metastore, StoredStatistics
+from windrow.statistics.column_summary import ColumnSummary
+from windrow.statistics.encoding import decode, encode
+from windrow.statistics.layout import FileLayout
+
+__all__ = ["Catalog", "Columns", "FolderCatalog", "TableCatalog"]
+
+Columns = dict[str, ColumnSummary]
+"""What is known of columns of a file, by name."""
+
+_TRIES = 8
+_BUDGET = 256 * 2**20
+_log = logging.getLogger(__name__)
+
+
+class Catalog(Protocol):
+    """Statistics by file and column."""
+
+    def load(self, files: Collection[FileLayout], columns: Collection[str]) -> dict[str, Columns]:
+        """What is known of some columns of files, by the key of a file; files of which nothing is known are missing."""
+
+    def store(self, columns: Mapping[str, ColumnSummary]) -> None:
+        """Add what was learnt of columns of one file to what is known."""
+
+
+class TableCatalog:
+    """The statistics of a table's splits, in the metastore."""
+
+    def __init__(self, metastore: Metastore, table_id: str) -> None:
+        self._metastore = metastore
+        self._table_id = table_id
+
+    def load(self, files: Collection[FileLayout], columns: Collection[str]) -> dict[str, Columns]:
+        """What is known of some columns of splits, by the id of a split."""
+        layouts, known = {file.key: file for file in files}, dict[str, Columns]()
+        try:
+            stored = self._metastore.statistics(self._table_id, list(layouts), columns)
+        except WindrowError as error:
+            _log.debug("statistics of %s are not read: %s", self._table_id, error)
+            return {}
+        for entry in stored:
+            summary = _decoded(entry.data, layouts[entry.split_id], entry.column)
+            if summary is not None:
+                known.setdefault(entry.split_id, {})[entry.column] = summary
+        return known
+
+    def store(self, columns: Mapping[str, ColumnSummary]) -> None:
+        """Add what was learnt of columns of one split to what is known."""
+        try:
+            left = dict(columns)
+            for _ in range(_TRIES):
+                left = self._tried(left)
+                if not left:
+                    return
+        except WindrowError as error:
+            _log.debug("statistics of %s are not stored: %s", self._table_id, error)
+
+    def _tried(self, columns: Mapping[str, ColumnSummary]) -> Columns:
+        """Store columns, and return those that another process changed meanwhile."""
+        if not columns:
+            return {}
+        layout = next(iter(columns.values())).layout
+        found = {each.column: each for each in self._metastore.statistics(self._table_id, [layout.key], list(columns))}
+        entries = []
+        for name, summary in columns.items():
+            stored = found.get(name)
+            data = encode(_united(summary, None if stored is None else stored.data, name))
+            if stored is None or stored.data != data:
+                entries.append(StoredStatistics(layout.key, name, 0 if stored is None else stored.revision, data))
+        refused = self._metastore.store_statistics(self._table_id, entries) if entries else []
+        return {entry.column: columns[entry.column] for entry in refused}
+
+
+class FolderCatalog:
+    """The statistics of files that belong to no table, in a folder of this machine: bounded, the oldest go first."""
+
+    def __init__(self, folder: Path, budget: int = _BUDGET) -> None:
+        self._lock = folder / "lock"
+        self._cache = DiskCache(folder, budget, name="statistics")
+
+    def load(self, files: Collection[FileLayout], columns: Collection[str]) -> dict[str, Columns]:
+        """What is known of some columns of files, by the address of a file."""
+        found = {file.key: self._load(file, columns) for file in files}
+        return {key: known for key, known in found.items() if known}
+
+    def store(self, columns: Mapping[str, ColumnSummary]) -> None:
+        """Add what was learnt of columns of one file to what is known."""
+        try:
+            with self._locked():
+                for name, summary in columns.items():
+                    key = _key(summary.layout, name)
+                    self._cache.put(key, encode(_united(summary, self._cache.get(key, _nothing), name)))
+        except OSError as error:
+            _log.debug("statistics are not stored: %s", error)
+
+    def _load(self, file: FileLayout, columns: Collection[str]) -> Columns:
+        stored = {name: self._cache.get(_key(file, name), _nothing) for name in columns}
+        found = {name: _decoded(data, file, name) for name, data in stored.items() if data}
+        return {name: summary for name, summary in found.items() if summary is not None}
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Alone among all processes; the system releases the lock of one that dies."""
+        self._lock.parent.mkdir(parents=True, exist_ok=True)
+        with self._lock.open("ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+
+def _key(file: FileLayout, column: str) -> CacheKey:
+    return CacheKey(file.key, -1, -1, identity=f"{file.fingerprint.hex()} {column}")
+
+
+def _nothing(_: CacheKey) -> bytes:
+    return b""
+
+
+def _united(summary: ColumnSummary, stored: bytes | None, name: str) -> ColumnSummary:
+    known = _decoded(stored, summary.layout, name) if stored else None
+    return summary if known is None or known.type != summary.type else summary.union(known)
+
+
+def _decoded(data: bytes, layout: FileLayout, column: str) -> ColumnSummary | None:
+    """What some bytes tell of a column of a file; None where they are damaged, or are of another content of it."""
+    try:
+        return decode(data, layout, name=f"{layout.key}, column {column}")
+    except Damaged as error:
+        _log.debug("%s", error)
+        return None

@@ -1,0 +1,171 @@
+"""Takes rows that a query decodes, and learns from them what is not known yet, within a budget.
+
+A row group of a column is taken once: the first time that all of its rows passed by, in any pieces and any order. Row
+groups that a query skips stay open. What was learnt is handed out as summaries, which a catalog unites with its own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.errors import InvalidInput
+from windrow.statistics.column_summary import ColumnSummary, empty_sample
+from windrow.statistics.hashing import coupons_of, domain_of
+from windrow.statistics.layout import MOST_ROW_GROUPS, FileLayout
+from windrow.statistics.sample import ColumnSample, sample_positions
+from windrow.statistics.sketch import LG_K
+from windrow.statistics.synopsis import Facts, facts_of
+from windrow.statistics.values import settled_type, used_values, without_views
+
+__all__ = ["MOST_COLUMNS", "Budget", "FileCollector", "collects"]
+
+MOST_COLUMNS = 256
+"""Columns of one file that have statistics: those that queries read first."""
+_PIECE = 1 << 16
+"""Values are hashed in pieces that stay in the processor's cache."""
+
+
+def collects(layout: FileLayout, kind: pa.DataType) -> bool:
+    """Whether there are statistics of a column of this type, in such a file."""
+    return domain_of(kind) is not None and len(layout.row_groups) <= MOST_ROW_GROUPS
+
+
+@dataclass
+class Budget:
+    """How much may be spent: bytes of Arrow arrays, and seconds of CPU. With either at zero nothing is collected."""
+
+    bytes: float = float("inf")
+    seconds: float = float("inf")
+    clock: Callable[[], float] = time.thread_time
+
+    def allows(self, size: int) -> bool:
+        """Whether so many bytes more may be looked at."""
+        return self.seconds > 0 and 0 < size <= self.bytes
+
+    def spend(self, size: int, began: float) -> None:
+        """Take off bytes that were looked at since a moment of the clock."""
+        self.bytes -= size
+        self.seconds -= self.clock() - began
+
+
+@dataclass
+class _Part:
+    """What was seen of a row group that has not passed by as a whole."""
+
+    pieces: list[tuple[int, int]] = field(default_factory=list)
+    """From which row up to which other one; none of them overlap."""
+    facts: Facts = field(default_factory=Facts)
+
+    @property
+    def rows(self) -> int:
+        """How many rows were seen."""
+        return sum(end - start for start, end in self.pieces)
+
+    def overlaps(self, first: int, end: int) -> bool:
+        """Whether some of these rows were seen."""
+        return any(first < seen_end and seen_first < end for seen_first, seen_end in self.pieces)
+
+
+class FileCollector:
+    """Learns about one file; `known` is what is known of its columns already. One thread uses it at a time."""
+
+    def __init__(
+        self, layout: FileLayout, known: Mapping[str, ColumnSummary] | None = None, budget: Budget | None = None
+    ) -> None:
+        self.layout = layout
+        self._known = dict(known or {})
+        self._budget = Budget() if budget is None else budget
+        self._parts: dict[tuple[str, int], _Part] = {}
+        self._changed: set[str] = set()
+        self._copied: set[str] = set()
+
+    @property
+    def changed(self) -> dict[str, ColumnSummary]:
+        """The columns of which a row group was completed, as they are known now."""
+        return {name: self._known[name] for name in sorted(self._changed)}
+
+    def wants(self, column: str, row_group: int) -> bool:
+        """Whether rows of a column are worth handing over: of an open row group, while there is something to spend."""
+        summary = self._known.get(column)
+        is_open = len(self._known) < MOST_COLUMNS if summary is None else not summary.covered[row_group]
+        return is_open and self._budget.allows(1)
+
+    def add(self, row_group: int, first_row: int, columns: Mapping[str, pa.Array]) -> None:
+        """Take rows of a row group, which begin at a row of it; dictionaries may hold values of other rows too."""
+        for name, values in columns.items():
+            if collects(self.layout, values.type) and self.wants(name, row_group):
+                self._add(name, row_group, first_row, without_views(values))
+
+    def add_dictionary(self, name: str, row_group: int, entries: pa.Array, null_count: int) -> None:
+        """Take the dictionary that all pages of a column in a row group refer to, in the place of their rows.
+
+        The rows of the sample stay unknown there.
+        """
+        size = max(entries.nbytes, 1)
+        if not collects(self.layout, entries.type) or not self.wants(name, row_group) or not self._budget.allows(size):
+            return
+        began = self._budget.clock()
+        summary, used = self._own(name, entries.type), used_values(entries)
+        summary.sketch.add(coupons_of(used))
+        facts = replace(facts_of(used, used), null_count=null_count)
+        self._known[name] = self._completed(name, summary, row_group, facts)
+        self._budget.spend(size, began)
+
+    def _add(self, name: str, row_group: int, first_row: int, values: pa.Array) -> None:
+        rows = self.layout.row_groups[row_group]
+        if first_row < 0 or first_row + len(values) > rows:
+            raise InvalidInput(
+                f"{self.layout.key}: rows {first_row} to {first_row + len(values)} of row group {row_group}, "
+                f"which has {rows}; give rows of the file that the layout describes"
+            )
+        part, size = self._parts.setdefault((name, row_group), _Part()), max(values.nbytes, 1)
+        if part.overlaps(first_row, first_row + len(values)) or not self._budget.allows(size):
+            return
+        began = self._budget.clock()
+        summary = self._learnt(self._own(name, values.type), part, row_group, first_row, values)
+        if part.rows == rows:
+            summary = self._completed(name, summary, row_group, part.facts)
+        self._known[name] = summary
+        self._budget.spend(size, began)
+
+    def _completed(self, name: str, summary: ColumnSummary, row_group: int, facts: Facts) -> ColumnSummary:
+        self._parts.pop((name, row_group), None)
+        self._changed.add(name)
+        return replace(summary, synopses=summary.synopses.with_row_group(row_group, facts))
+
+    def _own(self, name: str, kind: pa.DataType) -> ColumnSummary:
+        """What is known of a column, in a copy; what is known of one of another type is forgotten."""
+        summary = self._known.get(name)
+        if summary is None or summary.type != settled_type(kind):
+            summary = ColumnSummary.empty(self.layout, kind)
+        elif name not in self._copied:
+            summary = replace(summary, sketch=summary.sketch.folded(LG_K))
+        self._copied.add(name)
+        return summary
+
+    def _learnt(
+        self, summary: ColumnSummary, part: _Part, row_group: int, first_row: int, values: pa.Array
+    ) -> ColumnSummary:
+        """What is known with some more rows of a row group; its synopsis is for the caller to complete."""
+        used = used_values(values)
+        for start in range(0, len(used), _PIECE):
+            summary.sketch.add(coupons_of(used.slice(start, _PIECE)))
+        part.facts = part.facts.plus(facts_of(values, used))
+        part.pieces.append((first_row, first_row + len(values)))
+        sample = summary.sample
+        if sample is None:
+            return summary
+        if sample.draw != self.layout.fingerprint:
+            sample = empty_sample(self.layout, summary.type)
+        return replace(summary, sample=self._sampled(sample, int(self.layout.starts[row_group]) + first_row, values))
+
+    def _sampled(self, sample: ColumnSample, start: int, values: pa.Array) -> ColumnSample:
+        """The sample with those of its rows that lie in a piece of the file."""
+        positions = sample_positions(self.layout.fingerprint, self.layout.rows)
+        low, high = np.searchsorted(positions, [start, start + len(values)])
+        return sample.with_values(np.arange(low, high), values.take(pa.array(positions[low:high] - start)))
