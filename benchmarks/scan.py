@@ -26,6 +26,7 @@ from windrow.engines.duckdb.foreign_relations import ForeignRelations
 from windrow.metastore import CommitKind
 from windrow.model.scope import CompactionScope
 from windrow.model.settings import TableSettings
+from windrow.model.sources import SourceKind
 from windrow.model.split import SplitMetadata
 from windrow.model.window import Window
 from windrow.planning.data_files import DataFile, open_sidecars, weight_of
@@ -35,6 +36,7 @@ from windrow.planning.scan_plan import ScanPlan, plan_files
 from windrow.planning.table_plans import plan_table
 from windrow.questions.naming import Question
 from windrow.questions.where import parse_where
+from windrow.reading.forcing import Forcing
 from windrow.reading.read_context import ReadContext
 from windrow.sidecar.pruning import SidecarPruner
 from windrow.splits.writer import SplitName, write_split
@@ -75,7 +77,7 @@ def full_scan(folder: Path, asked: Options, report: Report) -> None:
     context = ScanContext("x", store, parsed=MemoryCache(2**26, weigh=weight_of))
     relations = ForeignRelations(ForeignFiles(context))
     engines = {
-        "windrow": DuckDBEngine(ReadContext("x", store, plain=False)),
+        "windrow": DuckDBEngine(ReadContext("x", store, forcing=Forcing(SourceKind.VIRTUAL))),
         "windrow_by_path": DuckDBEngine(ReadContext("x", store)),
     }
     plain = {"duckdb": duckdb.connect(), "duckdb_again": duckdb.connect()}

@@ -18,6 +18,8 @@ from tests.engines.streams import streamed
 import windrow
 from windrow.cache import CacheSettings
 from windrow.errors import Closed, ConfigError
+from windrow.lake import open_lake
+from windrow.model.limits import Limits
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 ROWS = 600
@@ -244,8 +246,8 @@ def test_a_lake_that_was_used_pickles_as_its_address(lake):
 
 
 def test_a_lake_keeps_its_settings_when_it_is_pickled(tmp_path):
-    settings = {"prune": False, "threads": 1, "memory_limit": "1GB", "sidecars_beside": True}
-    with windrow.connect(tmp_path / "lake", cache=None, **settings) as lake, pickle.loads(pickle.dumps(lake)) as opened:
+    settings = {"prune": False, "limits": Limits(1, 10**9), "beside": True}
+    with open_lake(tmp_path / "lake", cache=None, **settings) as lake, pickle.loads(pickle.dumps(lake)) as opened:
         assert (opened.context.prune, opened.context.parsed) == (False, None)
         assert opened.sql("select current_setting('threads')::int as n").to_dict() == [{"n": 1}]
         assert opened._sidecars_beside

@@ -10,7 +10,7 @@ import pytest
 from tests.engines.streams import streamed
 
 import windrow
-from windrow.engines.arrow import scanning_cursor
+from windrow.engines.arrow import virtual_files
 from windrow.engines.spark.data_frame import _reads_natively
 from windrow.engines.spark.shares import Task, deal_out, files_of
 from windrow.errors import Conflict, InvalidInput, NotFound
@@ -271,8 +271,7 @@ def test_a_column_goes_on_widening_in_its_epoch(events):
 
 def test_tasks_elsewhere_read_both_epochs(both):
     selection = both.scan(where="load > 4 or load is null", columns=["load", "timestamp"]).selection
-    with scanning_cursor() as cursor:
-        plan = selection.relation.plan(selection.question(cursor))
+    plan = virtual_files(selection, both.scan().context).source.plan
     task = pickle.loads(pickle.dumps(Task.of(selection, both.context.url, {})))
     shares = deal_out(files_of(plan), 1)
     assert sum(len(share.files) for share in shares) == 3
@@ -377,6 +376,5 @@ def test_a_type_that_comes_back_brings_no_value_back(lake, events):
     assert events.scan(where="load is null").count() == 6
     assert not list(events.inspect.labels("load"))
     selection = events.scan().selection
-    with scanning_cursor() as cursor:
-        plan = selection.relation.plan(selection.question(cursor))
+    plan = virtual_files(selection, events.scan().context).source.plan
     assert not _reads_natively(selection, plan, files_of(plan)), "Spark's own reader knows no rule"

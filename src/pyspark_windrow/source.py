@@ -15,7 +15,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from pyspark_windrow.options import ReadOptions
-from windrow.engines.arrow import scanning_cursor
+from windrow.engines.arrow import virtual_files
 from windrow.engines.scan import Scan
 from windrow.engines.selection import Selection
 from windrow.engines.spark.data_frame import rows_for_spark
@@ -71,8 +71,7 @@ class _Reader(DataSourceReader):
         with options.scanning(self._schema.names) as scan:
             self._check(scan)
             selection = self._filtered(scan.selection)
-            with scanning_cursor() as cursor:
-                plan = selection.relation.plan(selection.question(cursor))
+            plan = virtual_files(selection, scan.context).source.plan
             task = Task.of(selection, scan.context.path, options.store_options)
             return [_Partition(task, share) for share in deal_out(files_of(plan), options.share_count)]
 

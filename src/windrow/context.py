@@ -23,6 +23,7 @@ from windrow.model.limits import NO_LIMITS, Limits
 from windrow.planning.heat import Heat
 from windrow.planning.listed_files import KeptVersions
 from windrow.reading.cells import Cells
+from windrow.reading.forcing import Forcing
 from windrow.reading.pins import Pins
 from windrow.storage import Store, options_for, patient_if_remote, reach_store
 
@@ -60,6 +61,8 @@ class Context:
     """The store as queries read it: one that is far away is asked again when it is slow."""
     prune: bool = True
     """Whether queries leave out what metadata shows not to match."""
+    forcing: Forcing | None = field(default=None, repr=False, compare=False)
+    """The source that reads are made to take, in tests."""
     sandbox: bool = False
     """Whether SQL reads tables of the lake and nothing else."""
     limits: Limits = NO_LIMITS

@@ -73,11 +73,10 @@ class Lake(Closing):
             "cache": self._cache,
             "prune": context.prune,
             "sandbox": context.sandbox,
-            "threads": context.limits.threads,
-            "memory_limit": context.limits.memory_text,
-            "sidecars_beside": self._sidecars_beside,
+            "limits": context.limits,
+            "beside": self._sidecars_beside,
         }
-        return partial(connect, create=False, **settings), (context.url,)
+        return partial(open_lake, create=False, **settings), (context.url,)
 
     def __repr__(self) -> str:
         try:
@@ -273,7 +272,6 @@ def connect(  # noqa: PLR0913 - each is a word that a user may say
     accept: Accept | None = None,
     store_options: Mapping[str, str] | None = None,
     cache: Cache[bytes] | CacheSettings | None = DEFAULT_CACHE,
-    prune: bool = True,
     threads: int | None = None,
     memory_limit: str | None = None,
     sidecars_beside: bool = False,
@@ -289,16 +287,15 @@ def connect(  # noqa: PLR0913 - each is a word that a user may say
 
     `store_options` are those of `windrow.storage.open_store`, for the lake and for files in other places that you name:
     a local lake takes those of buckets too. `cache` says how much may be kept in memory and on disk,
-    or is a cache of your own for bytes; with None nothing is kept. Without `prune` queries read every row, so
-    that an answer can be had that does not depend on metadata. `threads` and `memory_limit`, such as "4GB", are what
-    each query, scan, ingest, compaction and check may use in this process, unless it is given its own; rows beyond the
-    memory are put on disk where that can be done. What is learnt of local Parquet files that
-    are in no table is kept in the cache folder; with `sidecars_beside` it is put beside each file, for others to find.
+    or is a cache of your own for bytes; with None nothing is cached. `threads` and `memory_limit`, such as "4GB", are
+    what each query, scan, ingest, compaction and check may use in this process, unless it is given its own; rows beyond
+    the memory are put on disk where that can be done. What is learnt of local Parquet files that are in no table is
+    kept in the cache folder; with `sidecars_beside` it is put beside each file, for others to find.
 
     SQL is DuckDB's with all that it can do: it reads and writes files, attaches databases, loads extensions. With
     `sandbox` it reads tables of the lake and does nothing else; open a lake so where others write the queries.
     """
-    parts: dict[str, Any] = {"create": create, "accept": accept, "prune": prune, "sandbox": sandbox}
+    parts: dict[str, Any] = {"create": create, "accept": accept, "sandbox": sandbox}
     limits = Limits.of(threads, memory_limit)
     return open_lake(url, metastore, store_options, cache=cache, beside=sidecars_beside, limits=limits, **parts)
 
@@ -313,7 +310,11 @@ def open_lake(
     prune: bool = True,
     **parts: Any,
 ) -> Lake:
-    """Open a lake with parts of its context; tests give a clock, `now`, and ids, `new_id`, of their own."""
+    """Open a lake with parts of its context; tests give a clock, `now`, and ids, `new_id`, of their own.
+
+    Without `prune` queries read every row, so that an answer can be had that does not depend on metadata. `forcing` has
+    rows arrive in one way. Both are for tests and diagnosis.
+    """
     settings = cache if isinstance(cache, CacheSettings) else DEFAULT_CACHE
     caches: dict[str, Any] = {
         "cache": counted(default_cache(cache) if isinstance(cache, CacheSettings) else cache),

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 import windrow
-from windrow.reading.gathering import MOST_COLUMNS
+from windrow.reading.decoded_rows import MOST_COLUMNS
 
 COLUMNS = MOST_COLUMNS + 50
 KINDS = [pa.float64(), pa.int64(), pa.string(), pa.bool_()]

@@ -14,7 +14,10 @@ from tests.proofs.worlds import compact, visible
 
 import windrow
 from windrow.cache import CacheSettings
-from windrow.engines.arrow import scanning_files
+from windrow.engines.arrow import scanning_engine
+from windrow.lake import open_lake
+from windrow.model.sources import SourceKind
+from windrow.reading.forcing import Forcing
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 ROWS = 2000
@@ -62,13 +65,13 @@ def test_a_scan_that_ends_takes_nothing_from_another_of_the_same_rows(lake):
 
 
 def test_two_scans_of_the_same_rows_are_served_under_two_paths(lake):
-    table = lake.table("t")
-    first, second = table.scan().to_reader(), table.scan().to_reader()
-    assert len(scanning_files().paths) == 2
-    first.read_all()
-    assert len(scanning_files().paths) == 1
-    second.read_all()
-    assert scanning_files().paths == []
+    with open_lake(lake.url, cache=None, forcing=Forcing(SourceKind.VIRTUAL)) as other:
+        first, second = (other.table("t").scan().to_reader() for _ in range(2))
+        assert len(scanning_engine().files.paths) == 2
+        first.read_all()
+        assert len(scanning_engine().files.paths) == 1
+        second.read_all()
+        assert scanning_engine().files.paths == []
 
 
 def test_relations_of_one_connection_are_served_for_the_lake_that_made_them(lake, tmp_path):
@@ -100,8 +103,8 @@ def test_threads_that_ask_first_at_the_same_time_share_one_engine(lake):
 def test_a_scan_that_fails_lets_go_of_its_files_while_the_error_is_held(lake, tmp_path):
     for file in (tmp_path / "lake").rglob("*.parquet"):
         file.unlink()
-    before = scanning_files().paths
+    before = scanning_engine().files.paths
     with pytest.raises(windrow.errors.WindrowError) as held:
         lake.table("t").scan(where="n > 3").to_reader()
     assert held.value
-    assert scanning_files().paths == before
+    assert scanning_engine().files.paths == before

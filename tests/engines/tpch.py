@@ -9,8 +9,8 @@ from pathlib import Path
 import duckdb
 import pyarrow.parquet as pq
 
-import windrow
 from windrow.cache import CacheSettings
+from windrow.lake import open_lake
 
 QUERIES = {path.stem: path.read_text() for path in sorted((Path(__file__).parents[1] / "data" / "tpch").glob("*.sql"))}
 TABLES = {
@@ -48,7 +48,7 @@ class Tpch:
         for name in TABLES:
             self.native.execute(f"create table {name} as from '{folder}/parquet-rs/{name}.parquet'")
         cache = CacheSettings(folder=folder / "cache")
-        self.lakes = {prune: windrow.connect(folder / "lake", cache=cache, prune=prune) for prune in (True, False)}
+        self.lakes = {prune: open_lake(folder / "lake", cache=cache, prune=prune) for prune in (True, False)}
 
     def close(self):
         for lake in self.lakes.values():

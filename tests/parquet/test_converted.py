@@ -110,9 +110,9 @@ def test_conditions_find_their_rows(lake, file, condition, rows):
 
 
 def test_a_file_is_not_handed_over_by_its_path_where_it_would_be_misread(lake, tmp_path, monkeypatch):
-    from windrow.reading import plain_files
+    from windrow.reading import plain_paths
 
-    monkeypatch.setattr(plain_files, "_LARGE", 0)
+    monkeypatch.setattr(plain_paths, "_LARGE", 0)
     pq.write_table(pa.table({"u32": COLUMNS["u32"]}), tmp_path / "a.parquet", store_schema=False)
     without_converted_types(tmp_path / "b.parquet", pa.table({"u32": COLUMNS["u32"]}))
     for name, rows in (("a", 1), ("b", 1), ("*", 2)):

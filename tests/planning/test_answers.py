@@ -19,6 +19,7 @@ from tests.engines.streams import streamed
 import windrow
 from windrow.cache import CacheSettings
 from windrow.errors import NotFound
+from windrow.lake import open_lake
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 COLUMNS = {
@@ -210,7 +211,7 @@ def test_these_do(gone, query):
 
 
 def test_without_pruning_everything_is_read(gone, tmp_path):
-    with windrow.connect(tmp_path / "lake", prune=False) as lake, pytest.raises(NotFound):
+    with open_lake(tmp_path / "lake", prune=False) as lake, pytest.raises(NotFound):
         lake.sql("select max(n) from t")
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import windrow
 from windrow.databases import open_table
-from windrow.engines.arrow import scanning_cursor
+from windrow.engines.arrow import virtual_files
 from windrow.engines.duckdb.questdb import scan_snapshot, snapshot_relation
 from windrow.engines.selection import Selection
 from windrow.questions.naming import Question
@@ -184,15 +184,14 @@ def check(snapshot, count: int, seed: int) -> tuple[int, int]:
     everything = comparable(scan_snapshot(snapshot).to_arrow(), [rows for _, rows in groups])
     conditions = list(Conditions(everything, seed, skip=["row", "row_group"], often="ts").take(count))
     read = 0
-    with scanning_cursor() as cursor:
-        for start in range(0, count, AT_ONCE):
-            some = conditions[start : start + AT_ONCE]
-            for condition, wanted in zip(some, answers(everything, some, "list(distinct row_group)"), strict=True):
-                question = Selection.of("t", relation, condition, ["ts"]).question(cursor)
-                plan = relation.plan(question)
-                kept = {place for virtual in plan.virtual for place, _ in row_groups(virtual)}
-                assert {groups[number][0] for number in wanted or ()} <= kept, condition
-                read += len(kept)
+    context = scan_snapshot(snapshot).context
+    for start in range(0, count, AT_ONCE):
+        some = conditions[start : start + AT_ONCE]
+        for condition, wanted in zip(some, answers(everything, some, "list(distinct row_group)"), strict=True):
+            plan = virtual_files(Selection.of("t", relation, condition, ["ts"]), context).source.plan
+            left = {place for virtual in plan.virtual for place, _ in row_groups(virtual)}
+            assert {groups[number][0] for number in wanted or ()} <= left, condition
+            read += len(left)
     some = conditions[:: 1 + count // 50]
     for condition, wanted in zip(some, answers(everything, some, "list(epoch_ns(ts) order by row)"), strict=True):
         found = scan_snapshot(snapshot, condition, ["ts"]).to_arrow()["ts"]

@@ -20,7 +20,7 @@ from windrow.planning.table_plans import plan_table
 from windrow.questions.naming import Question
 from windrow.questions.where import parse_where
 from windrow.reading.cells import Cells
-from windrow.reading.gathering import Gathering
+from windrow.reading.decoded_rows import decoded_rows
 from windrow.reading.matching import matching_values
 from windrow.storage import Identity
 
@@ -99,12 +99,12 @@ def test_rows_are_decoded_as_they_were_written(table, rows):
     record = table.record
     question = Question(names, parse_where("d9 > 0"))
     plan = plan_table(scan_context(table.context), table.context.metastore, record, record.version, question)
-    gathering = Gathering(Cells(2**26))
+    cells = Cells(2**26)
     for each in plan.virtual:
         # As if the file were one of ours, which never change.
         files = [replace(file, identity=Identity(file.identity.size)) for file in each.files]
         virtual = replace(each, files=files)
-        found = [gathering.gather(virtual, question.predicate) for _ in range(2)][1]
+        found = [decoded_rows(cells, virtual, question.predicate) for _ in range(2)][1]
         kept = rows.filter(pa.compute.greater(rows["d9"], 0))
         assert found.table.equals(kept.select(found.table.column_names).cast(found.table.schema))
 

@@ -18,10 +18,12 @@ from tests.reading.samples import parquet, put_file
 from windrow.cache import CacheSettings, MemoryCache, default_cache
 from windrow.engines.duckdb.engine import DuckDBEngine, Relation
 from windrow.engines.duckdb.foreign_relations import ForeignRelations
+from windrow.model.sources import SourceKind
 from windrow.planning.data_files import weight_of
 from windrow.planning.foreign_files import ForeignFiles
 from windrow.planning.scan_context import ScanContext
 from windrow.planning.scan_plan import plan_files
+from windrow.reading.forcing import Forcing
 from windrow.reading.read_context import ReadContext
 from windrow.storage import CountingStore, LocalStore, open_store
 
@@ -135,7 +137,9 @@ class World:
         def plan(asked):
             return plan_files(context, files, predicate=asked.predicate, columns=asked.columns)
 
-        read = ReadContext("lake", store, cache, parallel=2, plain=place == "plain")
+        read = ReadContext(
+            "lake", store, cache, parallel=2, forcing=Forcing(SourceKind.PATHS) if place == "plain" else None
+        )
         return DuckDBEngine(read), Relation(self.schema, plan)
 
     def query(self):

@@ -19,10 +19,12 @@ from tests.reading.samples import parquet, put_file
 
 from windrow.engines.duckdb.engine import DuckDBEngine, Relation
 from windrow.errors import WindrowError
+from windrow.model.sources import SourceKind
 from windrow.planning.data_files import DataFile
 from windrow.planning.scan_context import ScanContext
 from windrow.planning.scan_plan import plan_files
 from windrow.reading.cells import Cells
+from windrow.reading.forcing import Forcing
 from windrow.reading.read_context import ReadContext
 from windrow.storage import FILE_VERBS, LocalStore
 from windrow.storage.wrapping import StoreWrapper
@@ -86,7 +88,8 @@ class Lake:
 
         relation = Relation(self.tables[0].schema, plan)
         cells = Cells(2**24) if self.decoded else None
-        engine = DuckDBEngine(ReadContext("lake", store, decoded=cells, plain=True if self.plain else None))
+        forcing = Forcing(SourceKind.PATHS) if self.plain else None
+        engine = DuckDBEngine(ReadContext("lake", store, decoded=cells, forcing=forcing))
         try:
             for _ in range(1 + self.decoded):
                 [row] = engine.sql(QUERY, {"t": lambda: relation}).to_dict()

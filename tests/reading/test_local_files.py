@@ -16,7 +16,7 @@ from windrow.planning.scan_context import ScanContext
 from windrow.planning.scan_plan import plan_files
 from windrow.reading.local_files import READ_OVER, NearFile, OpenFiles
 from windrow.reading.needed_ranges import needed_bytes
-from windrow.reading.plain_files import plain_files
+from windrow.reading.plain_paths import plain_paths
 from windrow.reading.read_context import ReadContext
 from windrow.reading.virtual_reader import VirtualReader
 from windrow.storage import LocalStore
@@ -118,12 +118,12 @@ def test_large_files_are_read_by_their_paths_only_when_they_are_at_hand(tmp_path
     virtual = virtual_of(LocalStore(tmp_path), [table], compression="none", use_dictionary=False)
     [file] = virtual.files
     assert file.identity.size >= 16 * MIB
-    assert plain_files(virtual, wanted=None) is not None
+    assert plain_paths(virtual) is not None
     evicted(tmp_path / "0.parquet")
     if opened_by(file).is_at_hand(8 * MIB):
         pytest.skip("the disk is memory")
-    assert plain_files(virtual, wanted=None) is None
-    assert plain_files(virtual, wanted=True) is not None
+    assert plain_paths(virtual) is None
+    assert plain_paths(virtual, anyway=True) is not None
 
 
 def test_a_large_file_of_which_nothing_is_needed_announces_nothing(tmp_path):

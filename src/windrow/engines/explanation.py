@@ -53,6 +53,8 @@ class TableFunnel:
     rows: int
     """The most rows that can come out of it: those of the row groups and granules that are left."""
     bytes: int
+    source: str
+    """Where the rows come from: one of the words of `SourceKind`."""
     from_metadata: bool
     """Whether nothing has to be read."""
     read: Reads | None = None
@@ -115,6 +117,7 @@ def _table_lines(table: TableFunnel) -> Iterator[str]:
     width = max((len(step.step) for step in table.steps), default=0)
     for step in table.steps:
         yield f"  {step.step:<{width}}  {_counted(step)}"
+    yield f"  source: {table.source}"
     yield f"  to read: {table.files:,} files, at most {table.rows:,} rows, {format_bytes(table.bytes)}"
     if table.read is not None:
         read = table.read

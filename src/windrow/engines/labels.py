@@ -73,9 +73,9 @@ class Labels:
             said = None if where is None else fitted_exactly(parse_where(where), self.relation.plain_columns)
         except InvalidInput:  # a condition that only rows can answer
             return []
-        if (where is not None and said is None) or column in self.relation.attributes or self.relation.known is None:
+        if (where is not None and said is None) or column in self.relation.attributes or self.relation.labels is None:
             return []
-        return self.relation.known(column, said)
+        return self.relation.labels(column, said)
 
     def _identity(self) -> list[str]:
         schema = self.relation.columns

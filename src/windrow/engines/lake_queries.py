@@ -21,12 +21,12 @@ from windrow.engines.duckdb.relations import Relation
 from windrow.engines.duckdb.request import Request
 from windrow.engines.duckdb.table_functions import DatabaseCall
 from windrow.engines.lake_tables import LakeTables
+from windrow.engines.table_relation import read_context
 from windrow.errors import Closed
 from windrow.planning.foreign_files import ForeignFiles
 from windrow.planning.scan_context import ScanContext
 from windrow.questdb.registry import database_folder, find_table, table_folder
 from windrow.questdb.snapshot import open_snapshot
-from windrow.reading.read_context import ReadContext
 
 __all__ = ["LakeQueries", "queries_of"]
 
@@ -77,9 +77,7 @@ class LakeQueries:
             if self._is_closed:
                 raise Closed(f"lake {self._context.url}: it was closed; connect again")
             if self._engine is None:
-                shared, store = self._context, self._context.reading or self._context.store
-                context = ReadContext(shared.url, store, shared.cache, shared.decoded, limits=shared.limits)
-                self._engine = DuckDBEngine(context, sandbox=shared.sandbox)
+                self._engine = DuckDBEngine(read_context(self._context), sandbox=self._context.sandbox)
             return self._engine
 
     def request(

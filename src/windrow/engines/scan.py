@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pyarrow as pa
 
-from windrow.engines.arrow import RowStream, count_rows, scanning_cursor
+from windrow.engines.arrow import RowStream, count_rows, plan_of, scanning_cursor, virtual_files
 from windrow.engines.duckdb.filesystem import LentFiles, new_database
 from windrow.engines.duckdb.interrupting import heeding_ctrl_c
 from windrow.engines.duckdb.relations import Relation
@@ -79,11 +79,8 @@ class Scan:
         return self.selection.schema
 
     def plan(self) -> ScanPlan:
-        """Say what would be read: virtual files, and how many windows, splits, row groups, granules and bytes."""
-        with scanning_cursor() as cursor:
-            question = self.selection.question(cursor)
-        relation = self.selection.relation
-        return (relation.explain or relation.plan)(question)
+        """Say what would be read, and how: the source, and how many windows, splits, row groups, granules and bytes."""
+        return plan_of(self.selection, self.context)
 
     def count(self) -> int:
         """Count the rows; without a condition that is known from metadata."""
@@ -131,9 +128,10 @@ class Scan:
             _files[connection] = files
         selection = self.selection
         hold = None if selection.relation.hold is None else selection.relation.hold()
-        plan = selection.relation.plan(selection.question(connection))
-        paths = [_files[connection].keep(each, self.context, hold) for each in plan.virtual]
-        return connection.sql(selection.sql(connection, plan, paths))
+        bound = virtual_files(selection, self.context)
+        virtual = bound.source.plan.virtual
+        paths = [[_files[connection].lend(each, self.context, hold)] for each in virtual]
+        return connection.sql(selection.sql(connection, bound.relation, virtual, paths))
 
     def to_spark(self, spark: SparkSession) -> DataFrame:
         """Return the rows as a DataFrame, of Spark's own reader where that is exact, else of tasks that read by us.
@@ -143,7 +141,7 @@ class Scan:
         from windrow.engines.spark.data_frame import data_frame
 
         self.selection.refuse_wide("Spark")
-        return data_frame(self.selection, spark, self.context.path, self.store_options)
+        return data_frame(self.selection, spark, self.context, self.store_options)
 
     def _check_zone(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Other zones would read times in the condition in another way than the plan did."""

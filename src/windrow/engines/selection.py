@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
-from typing import Any
 
 import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
+from windrow.engines.duckdb.named_tables import FixedTables
 from windrow.engines.duckdb.nanoseconds import fine_condition
 from windrow.engines.duckdb.relations import Relation, rows_sql
+from windrow.engines.duckdb.request import Request
 from windrow.engines.duckdb.sandbox import check_functions
 from windrow.engines.duckdb.syntax import names_in, parsed_condition
 from windrow.errors import InvalidInput
 from windrow.model.predicate import Predicate
-from windrow.planning.scan_plan import ScanPlan
+from windrow.model.sources import SourceKind
+from windrow.planning.virtual_file import VirtualFile
 from windrow.questions.conditions import all_of
-from windrow.questions.naming import Naming, Question
-from windrow.questions.references import needed_rows
+from windrow.questions.naming import Naming
 from windrow.questions.spelling import spelled, sql_name
 from windrow.questions.where import parse_condition
+from windrow.reading.read_context import ReadContext
+from windrow.reading.source import EVERY_SOURCE
 
 __all__ = ["Selection", "condition_text"]
 
@@ -66,32 +69,26 @@ class Selection:
         """The same for some of the columns, where rows that do not meet a predicate may be left out."""
         return replace(self, columns=tuple(columns), pruned_by=all_of([self.pruned_by, pruned_by]))
 
-    def counting(self) -> Selection:
-        """The same with one column alone, one of the condition if it can be: enough to count rows."""
-        asked = Naming.of(self._query(sql_name(self.name), self.where, count=True))
-        named = [name for name in self.relation.columns.names if asked.words is not None and asked.means(name)]
-        return replace(self, columns=tuple([*named, *self.columns][:1]))
+    def request(
+        self, context: ReadContext, allowed: frozenset[SourceKind] = EVERY_SOURCE, *, count: bool = False
+    ) -> Request:
+        """The query of the rows, or of their number."""
+        return Request(
+            self._query(sql_name(self.name), self.where, count=count),
+            FixedTables({self.name: lambda: self.relation}),
+            context=context,
+            allowed=allowed,
+            pruned_by=self.pruned_by,
+            refusal=self._refusal,
+        )
 
-    @cached_property
-    def _naming(self) -> Naming:
-        return Naming.of(self._query(sql_name(self.name), self.where))
+    def _refusal(self, error: duckdb.Error) -> InvalidInput:
+        return InvalidInput(f"scan of {self.name!r} failed: {_problem(error)}")
 
     @cached_property
     def needed(self) -> Relation:
         """The relation with the columns that the question is about."""
-        return self.relation.narrowed(self._naming)
-
-    def question(self, cursor: duckdb.DuckDBPyConnection) -> Question:
-        """What has to be asked of metadata: at least all rows that meet the condition; `cursor` knows constants."""
-        relation = self.needed
-        predicate = self.pruned_by
-        if self.where is not None and self._naming.tree is not None:
-            predicate = all_of([_said(cursor, self._naming.tree, self.name, relation.plain_columns), predicate])
-        return Question(tuple(relation.columns.names), predicate)
-
-    def _condition(self, cursor: duckdb.DuckDBPyConnection) -> str | None:
-        """The condition as DuckDB can answer it."""
-        return None if self.where is None else fine_condition(cursor, self.where, self.name, self.relation.columns)
+        return self.relation.narrowed(Naming.of(self._query(sql_name(self.name), self.where)))
 
     def refuse_wide(self, engine: str) -> None:
         """Refuse columns of decimals that an engine has no type for."""
@@ -115,18 +112,22 @@ class Selection:
         """Refuse a condition that names unknown columns, or compares what cannot be compared."""
         if self.relation.wide:
             self._refuse_wide_conditions()
-        rows = f"({rows_sql(cursor, self.needed, [], [])}) AS {sql_name(self.name)}"
         try:
-            cursor.execute(self._query(rows, self._condition(cursor))).fetchall()
+            cursor.execute(self.sql(cursor, self.needed, [], [])).fetchall()
         except duckdb.Error as error:
-            # Behind the first lines stands the query that was made of the condition.
-            problem = str(error).partition("\n\nLINE")[0]
-            raise InvalidInput(f"scan of {self.name!r}: the condition cannot be asked: {problem}") from error
+            raise InvalidInput(f"scan of {self.name!r}: the condition cannot be asked: {_problem(error)}") from error
 
-    def sql(self, cursor: duckdb.DuckDBPyConnection, plan: ScanPlan, paths: list[str], *, count: bool = False) -> str:
-        """The query over the virtual files of a plan, which are served under paths."""
-        rows = f"({rows_sql(cursor, self.needed, plan.virtual, [[path] for path in paths])}) AS {sql_name(self.name)}"
-        return self._query(rows, self._condition(cursor), count=count)
+    def sql(
+        self,
+        cursor: duckdb.DuckDBPyConnection,
+        relation: Relation,
+        virtual: Sequence[VirtualFile],
+        paths: Sequence[Sequence[str]],
+    ) -> str:
+        """The query over virtual files, as DuckDB can answer it; `relation` has the columns that it names."""
+        rows = f"({rows_sql(cursor, relation, virtual, paths)}) AS {sql_name(self.name)}"
+        fine = None if self.where is None else fine_condition(cursor, self.where, self.name, self.relation.columns)
+        return self._query(rows, fine)
 
     def _query(self, rows: str, condition: str | None, *, count: bool = False) -> str:
         columns = "count(*)" if count else ", ".join(map(sql_name, self.columns))
@@ -179,15 +180,9 @@ def _is_moment(node: exp.Expr) -> bool:
     return isinstance(node, _MOMENTS) or (isinstance(node, exp.Anonymous) and node.name.lower() in _MOMENT_CALLS)
 
 
-def _said(cursor: duckdb.DuckDBPyConnection, tree: exp.Expr, name: str, columns: pa.Schema) -> Predicate | None:
-    def constant(expression: Any) -> Any:
-        return cursor.execute(f"SELECT {expression.sql('duckdb')}").fetchall()[0][0]
-
-    try:
-        return needed_rows(tree, {name: columns}, constant)[name]
-    except duckdb.Error:
-        # A constant without a value: the question itself will say so, if it ever comes to need it.
-        return None
+def _problem(error: duckdb.Error) -> str:
+    """What is wrong; behind the first lines stands the query that was made of the condition."""
+    return str(error).partition("\n\nLINE")[0]
 
 
 def _spelled_as(name: str, known: list[str], column: str) -> str:

@@ -15,22 +15,30 @@ from windrow.model.epochs import OldColumns
 from windrow.model.expected import expected_columns
 from windrow.model.points import is_text
 from windrow.model.predicate import Predicate
+from windrow.model.rows import Rows
 from windrow.model.split import SplitMetadata
 from windrow.planning.answers import table_answer, table_labels
 from windrow.planning.scan_context import ScanContext
 from windrow.planning.scan_plan import ScanPlan
 from windrow.planning.table_plans import plan_table
-from windrow.questions.aggregates import Asked
 from windrow.questions.naming import Question
 from windrow.reading.pins import Hold
 from windrow.reading.read_context import ReadContext
+from windrow.sidecar.pruning import Step
 
 __all__ = ["TableVersion", "read_context", "scan_context"]
 
 
 def read_context(context: Context) -> ReadContext:
     """How bytes of a lake's tables are read."""
-    return ReadContext(context.url, context.reading or context.store, context.cache, limits=context.limits)
+    return ReadContext(
+        context.url,
+        context.reading or context.store,
+        context.cache,
+        context.decoded,
+        limits=context.limits,
+        forcing=context.forcing,
+    )
 
 
 def scan_context(context: Context, old: OldColumns | None = None) -> ScanContext:
@@ -73,8 +81,7 @@ class TableVersion:
             planner.plan,
             {name: RESIDUAL for name in names if name not in others},
             hold=self.hold,
-            answer=planner.answer,
-            known=planner.labels,
+            labels=planner.labels,
             explain=planner.explain,
             old=old,
         )
@@ -113,8 +120,11 @@ class _Planner:
     registered: RegisteredFiles
 
     def plan(self, question: Question, *, explain: bool = False) -> ScanPlan:
-        """Plan a scan."""
+        """Plan a scan; where metadata has all that is wanted, the plan has it."""
         table, seen = self.table, list[SplitMetadata]()
+        values = self._answer(question) if question.aggregates else None
+        if values is not None:
+            return ScanPlan((), Rows(Step, ()), values)
         plan = plan_table(
             self.context,
             table.context.metastore,
@@ -133,12 +143,12 @@ class _Planner:
         """Plan a scan, and count how much there was to begin with."""
         return self.plan(question, explain=True)
 
-    def answer(self, asked: Asked) -> list[pa.Scalar] | None:
+    def _answer(self, question: Question) -> list[pa.Scalar] | None:
         """Counts and extremes without data, where metadata is certain of them."""
         table, seen = self.table, list[SplitMetadata]()
         lake = table.context
         answer = table_answer(
-            self.context, lake.metastore, table.record, table.version, lake.kept, asked, self.schema, seen.extend
+            self.context, lake.metastore, table.record, table.version, lake.kept, question, self.schema, seen.extend
         )
         if answer is not None:
             self._read(seen)

@@ -25,7 +25,7 @@ from windrow.planning.scan_context import ScanContext
 from windrow.planning.table_plans import time_range
 from windrow.planning.units import Unit
 from windrow.planning.virtual_schema import arrow_schema
-from windrow.questions.aggregates import Aggregate, Asked, Kind
+from windrow.questions.naming import Aggregate, AggregateKind, Question
 from windrow.sidecar.columns import Bound
 from windrow.sidecar.flat_columns import is_flat
 from windrow.sidecar.pruning import SidecarPruner, nan_free
@@ -57,7 +57,7 @@ def table_answer(
     table: TableRecord,
     version: int,
     kept: KeptVersions | None,
-    asked: Asked,
+    question: Question,
     types: pa.Schema,
     see: Callable[[Sequence[SplitMetadata]], None] = lambda _: None,
 ) -> list[pa.Scalar] | None:
@@ -66,7 +66,7 @@ def table_answer(
     `types` are those of the table's columns. `see` is shown the splits that matter, and may refuse some. Of columns
     that had another type in earlier schema epochs only rows can tell.
     """
-    predicate, aggregates = asked.predicate, asked.aggregates
+    predicate, aggregates = question.predicate, question.aggregates
     if not context.prune:
         return None
     named = {each.column for each in aggregates} | (frozenset() if predicate is None else columns_of(predicate))
@@ -77,7 +77,7 @@ def table_answer(
     places = [_places(each, within, predicate) for each in found]
     splits = [each.splits[place] for each, near in zip(found, places, strict=True) for place in near.tolist()]
     see(splits)
-    if predicate is None and all(each.kind is Kind.ROWS for each in aggregates):
+    if predicate is None and all(each.kind is AggregateKind.ROWS for each in aggregates):
         return [pa.scalar(sum(split.row_count for split in splits), pa.int64())] * len(aggregates)
     for each, near in zip(found, places, strict=True):
         each.open(context, near)
@@ -140,7 +140,7 @@ def _labels(
 ) -> set[str]:
     labels: set[str] = set()
     for chosen in _chosen(context, found, places, predicate, partly=True):
-        for kind in (Kind.MINIMUM, Kind.MAXIMUM):
+        for kind in (AggregateKind.MINIMUM, AggregateKind.MAXIMUM):
             with suppress(_Unknown):
                 labels.update(_bounds(chosen, Aggregate(kind, column), pa.large_string()).to_pylist())
     return labels
@@ -167,14 +167,14 @@ def _chosen(
 
 
 def _value(asked: Aggregate, chosen: Sequence[_Chosen], schema: pa.Schema) -> pa.Scalar:
-    if asked.kind is Kind.ROWS:
+    if asked.kind is AggregateKind.ROWS:
         return pa.scalar(sum(each.rows for each in chosen), pa.int64())
-    if asked.kind is Kind.COUNT:
+    if asked.kind is AggregateKind.COUNT:
         return pa.scalar(sum(each.rows - _nulls(each, asked.column) for each in chosen), pa.int64())
     kind = schema.field(asked.column).type
     bounds = [_bounds(each, asked, kind) for each in chosen]
     values = pa.chunked_array([pa.array([], kind), *bounds], kind)
-    extreme = pc.min_max(values)["min" if asked.kind is Kind.MINIMUM else "max"]
+    extreme = pc.min_max(values)["min" if asked.kind is AggregateKind.MINIMUM else "max"]
     if pa.types.is_floating(kind) and extreme.as_py() == 0:
         raise _Unknown  # there are two zeros, and bounds do not tell which is there
     return extreme
@@ -209,14 +209,14 @@ def _bounds(chosen: _Chosen, asked: Aggregate, kind: pa.DataType) -> pa.Array:
     sidecar = chosen.unit.sidecar
     chunks = sidecar.column(position, chosen.places)
     filled = ~chunks.all_null
-    bound = chunks.minimum if asked.kind is Kind.MINIMUM else chunks.maximum
+    bound = chunks.minimum if asked.kind is AggregateKind.MINIMUM else chunks.maximum
     if not (bound.present & bound.exact)[filled].all():
         raise _Unknown
     own = arrow_schema(chosen.unit.singles[0]).field(asked.column).type
     own = own.value_type if pa.types.is_dictionary(own) else own
     if pa.types.is_floating(own):
         # NaN is greater than all numbers, and in no bound.
-        if asked.kind is Kind.MAXIMUM and not np.all(nan_free(sidecar, position, chosen.places)[filled]):
+        if asked.kind is AggregateKind.MAXIMUM and not np.all(nan_free(sidecar, position, chosen.places)[filled]):
             raise _Unknown
     elif bound.values.dtype.kind == "O" and not all(
         _writes_in_full(each.extensions.created_by) for each in chosen.unit.singles

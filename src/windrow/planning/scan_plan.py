@@ -14,10 +14,12 @@ from functools import cached_property, partial
 from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from windrow.model.predicate import Predicate
 from windrow.model.rows import Rows
+from windrow.model.sources import SourceKind
 from windrow.model.units import format_bytes, format_units
 from windrow.parquet.footer import ParquetFooter
 from windrow.parquet.placement import VirtualSchema
@@ -35,7 +37,7 @@ from windrow.sidecar import Sidecar
 from windrow.sidecar.granule_bounds import PageIndexes
 from windrow.sidecar.pruning import Granules, SidecarPruner, Step
 
-__all__ = ["NOTHING", "ScanPlan", "plan_files", "plan_kept", "summed"]
+__all__ = ["ScanPlan", "plan_files", "plan_kept", "summed"]
 
 _FEW_GRANULES = 8
 """Sets of columns of which it is known where they can be cut."""
@@ -51,11 +53,17 @@ class ScanPlan:
 
     virtual: Sequence[VirtualFile]
     steps: Rows[Step]
+    answer: Sequence[pa.Scalar] | None = None
+    """The aggregates of the question, where metadata is certain of them: nothing is read then."""
+    source: SourceKind | None = None
+    """How the rows would arrive, where that was chosen."""
 
     def __repr__(self) -> str:
         width = max((len(each.step) for each in self.steps), default=0)
         steps = [f"  {each.step:<{width}}  {_counted(each)}" for each in self.steps]
-        return "\n".join([f"ScanPlan: at most {self.rows:,} rows, {format_bytes(self.bytes)} to read", *steps])
+        source = [] if self.source is None else [f"  source: {self.source}"]
+        head = f"ScanPlan: at most {self.rows:,} rows, {format_bytes(self.bytes)} to read"
+        return "\n".join([head, *steps, *source])
 
     @cached_property
     def rows(self) -> int:
@@ -70,10 +78,6 @@ class ScanPlan:
 
 def _counted(step: Step) -> str:
     return f"{format_units(step.kept, step.units)} of {format_units(step.asked, step.units)}"
-
-
-NOTHING = ScanPlan((), Rows(Step, ()))
-"""The plan of a question that needs no rows."""
 
 
 def plan_files(

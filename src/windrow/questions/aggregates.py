@@ -3,58 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
 
-from windrow.model.predicate import Predicate
 from windrow.questions.conditions import said_exactly
 from windrow.questions.literals import fitted_exactly
+from windrow.questions.naming import Aggregate, AggregateKind, Question
 
-__all__ = ["Aggregate", "Asked", "Kind", "asked_by"]
+__all__ = ["aggregates_of"]
 
 _PARTS = {"expressions", "from_", "where"}
 """What a SELECT may be made of."""
 
 
-class Kind(StrEnum):
-    """What is asked of rows."""
-
-    ROWS = "rows"
-    COUNT = "count"
-    MINIMUM = "min"
-    MAXIMUM = "max"
+_KINDS: dict[type[exp.Expr], AggregateKind] = {
+    exp.Count: AggregateKind.COUNT,
+    exp.Min: AggregateKind.MINIMUM,
+    exp.Max: AggregateKind.MAXIMUM,
+}
 
 
-_KINDS: dict[type[exp.Expr], Kind] = {exp.Count: Kind.COUNT, exp.Min: Kind.MINIMUM, exp.Max: Kind.MAXIMUM}
-
-
-@dataclass(frozen=True, slots=True)
-class Aggregate:
-    """One value that is asked for; the number of rows is of no column."""
-
-    kind: Kind
-    column: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """Aggregates over the rows of a table that fulfil a predicate: all of these and no others."""
-
-    table: str
-    aggregates: tuple[Aggregate, ...]
-    predicate: Predicate | None = None
-
-
-def asked_by(
+def aggregates_of(
     tree: exp.Expr | None, tables: Mapping[str, pa.Schema], constant: Callable[[exp.Expr], Any]
-) -> Asked | None:
-    """Return what a query asks, when it is nothing but this; `tables` have the columns that hold all of their values.
+) -> tuple[str, Question] | None:
+    """Return the table of a query and its question, when it is nothing but aggregates of that table.
 
-    `constant` gives the value of an expression without columns, or raises InvalidInput.
+    `tables` have the columns that hold all of their values. `constant` gives the value of an expression without
+    columns, or raises InvalidInput.
     """
     source = _source(tree)
     name = None if source is None else next((name for name in tables if name.lower() == source.name.lower()), None)
@@ -67,10 +44,10 @@ def asked_by(
         return None
     where = tree.args.get("where")
     if where is None:
-        return Asked(name, wanted)
+        return name, Question(aggregates=wanted)
     said = said_exactly(where.this, column, constant)
     predicate = None if said is None else fitted_exactly(said, tables[name])
-    return None if predicate is None else Asked(name, wanted, predicate)
+    return None if predicate is None else (name, Question(None, predicate, wanted))
 
 
 def _source(tree: exp.Expr | None) -> exp.Table | None:
@@ -101,7 +78,7 @@ def _aggregate(found: exp.Expr, column: Callable[[exp.Column], str | None]) -> A
     kind, inner = _KINDS.get(type(found)), found.this
     if kind is None or {part for part, value in found.args.items() if value} - {"this", "big_int"}:
         return None
-    if kind is Kind.COUNT and type(inner) is exp.Star and not any(inner.args.values()):
-        return Aggregate(Kind.ROWS)
+    if kind is AggregateKind.COUNT and type(inner) is exp.Star and not any(inner.args.values()):
+        return Aggregate(AggregateKind.ROWS)
     name = column(inner) if isinstance(inner, exp.Column) and not isinstance(inner.this, exp.Star) else None
     return None if name is None else Aggregate(kind, name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from sqlglot import exp, parse
@@ -13,7 +14,7 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from windrow.model.predicate import Predicate
 
-__all__ = ["SCHEMAS_OF_VIEWS", "Naming", "Question", "has_views"]
+__all__ = ["SCHEMAS_OF_VIEWS", "Aggregate", "AggregateKind", "Naming", "Question", "has_views"]
 
 SCHEMAS_OF_VIEWS = frozenset([("main",), ("temp",), ("temp", "main")])
 """What may stand before a name and leaves it to stand for a temporary view, as which queries find tables."""
@@ -26,10 +27,29 @@ _COUNTS = (exp.Count, exp.Min, exp.Max)
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of one table; None stands for all columns, and for all rows."""
+    """What somebody wants of one table; None stands for all columns, and for all rows."""
 
     columns: tuple[str, ...] | None = None
     predicate: Predicate | None = None
+    aggregates: tuple[Aggregate, ...] = ()
+    """Where these are all that is wanted, over exactly the rows that fulfil the predicate."""
+
+
+class AggregateKind(StrEnum):
+    """What is wanted of many rows."""
+
+    ROWS = "rows"
+    COUNT = "count"
+    MINIMUM = "min"
+    MAXIMUM = "max"
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One value over many rows; the number of rows is of no column."""
+
+    kind: AggregateKind
+    column: str = ""
 
 
 @dataclass(frozen=True, slots=True)

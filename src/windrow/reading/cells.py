@@ -16,7 +16,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from windrow import forking
+from windrow.bounded import BoundedCache
 from windrow.parquet.page_reader import Coded, CodedRows, Fixed
+from windrow.parquet.placement import VirtualSchema
 
 __all__ = ["Cells", "FixedCells", "Key", "TextCells"]
 
@@ -28,6 +30,7 @@ _TEXT_BYTES = 150
 """What a text takes besides its bytes."""
 _CELL_BYTES = 400
 _MOST_FILES = 100_000
+_MOST_SCHEMAS = 64
 
 
 class Cells:
@@ -37,6 +40,8 @@ class Cells:
         self.lock = threading.RLock()
         self._budget = budget
         self._seen: set[tuple[str, str]] = set()
+        self.schemas: BoundedCache[VirtualSchema, Any] = BoundedCache("schemas of rows", _MOST_SCHEMAS)
+        """What decodes the columns of a schema."""
         self.clear()
         forking.register(self)
 

@@ -13,6 +13,7 @@ from windrow.errors import InvalidInput
 from windrow.model.limits import NO_LIMITS, Limits
 from windrow.planning.scan_context import ContextBuilder
 from windrow.reading.cells import Cells
+from windrow.reading.forcing import Forcing
 from windrow.storage import Store, open_store
 
 __all__ = ["ReadContext", "ReadContextBuilder"]
@@ -36,11 +37,8 @@ class ReadContext:
     """How many bytes may have been fetched and not yet read."""
     limits: Limits = NO_LIMITS
     """Threads and memory of engines."""
-    plain: bool | None = None
-    """Whether engines read local files themselves, not parts of them as a virtual file; None is where that is faster.
-
-    Where the files alone would mislead an engine, they are read as a virtual file in any case.
-    """
+    forcing: Forcing | None = None
+    """The source that reads are made to take, in tests."""
 
     def __post_init__(self) -> None:
         if self.parallel < 1 or self.in_flight < 1:

@@ -24,7 +24,7 @@ def planned(lake, monkeypatch):
     seen, bind = [], Views.bind
 
     def watched(self, stack, bound):
-        seen.append(bound.plan.rows)
+        seen.append(bound.source.plan.rows)
         return bind(self, stack, bound)
 
     monkeypatch.setattr(Views, "bind", watched)

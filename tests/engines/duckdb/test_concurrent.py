@@ -64,7 +64,7 @@ def at_once(*works):
 def left_open(lake):
     """Sessions that queries have, and virtual files that are served."""
     engine = lake._started()
-    return [*engine._sessions._taken, *engine._files.paths]
+    return [*engine._sessions._taken, *engine.files.paths]
 
 
 class Background:
@@ -252,7 +252,7 @@ class TestClosing:
         until.set()
         for each in running:
             assert isinstance(each.join(), Closed)
-        assert not [*engine._sessions._taken, *engine._sessions._idle, *engine._files.paths]
+        assert not [*engine._sessions._taken, *engine._sessions._idle, *engine.files.paths]
         assert {each for each in threading.enumerate() if each.name.startswith("windrow")} <= before
         with pytest.raises(Closed):
             lake.sql("select 1")

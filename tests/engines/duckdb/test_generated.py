@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 import pytest
 from tests.engines.questions import Questions
 
-import windrow
 from windrow.cache import CacheSettings
 from windrow.errors import WindrowError
+from windrow.lake import open_lake
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 EACH = 50
@@ -60,7 +60,7 @@ class World:
         self.draw = random.Random(seed)
         self.moments = itertools.count()
         cache = CacheSettings(folder=folder / "cache")
-        self.lakes = {prune: windrow.connect(folder / "lake", cache=cache, prune=prune) for prune in (True, False)}
+        self.lakes = {prune: open_lake(folder / "lake", cache=cache, prune=prune) for prune in (True, False)}
         self.file = folder / "hosts.parquet"
         self.native = duckdb.connect()
         self.native.execute("set TimeZone = 'UTC'")

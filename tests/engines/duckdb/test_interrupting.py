@@ -15,7 +15,7 @@ from tests.engines.streams import streamed
 
 import windrow
 from windrow.cache import CacheSettings
-from windrow.engines.arrow import scanning_files
+from windrow.engines.arrow import scanning_engine
 from windrow.engines.duckdb.interrupting import Worker, heeding_ctrl_c
 from windrow.errors import Closed, InvalidInput
 
@@ -154,14 +154,14 @@ def test_a_lake_that_is_dropped_unclosed_leaves_no_thread(folder):
 @pytest.mark.parametrize("kind", QUERIES)
 def test_ctrl_c_ends_every_kind_of_query(lake, kind):
     # Scans of the process that others have not let go of are none of ours.
-    before = set(scanning_files().paths)
+    before = set(scanning_engine().files.paths)
     timer = threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         QUERIES[kind](lake)
     timer.join()
     assert lake.sql("select count(*) as n from t").to_dict() == [{"n": ROWS}]
-    assert set(scanning_files().paths) <= before
+    assert set(scanning_engine().files.paths) <= before
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # it may come in a `__del__`

@@ -66,7 +66,7 @@ def test_nothing_is_served_after_a_query_whether_it_failed_or_not(lake):
     ):
         with pytest.raises(InvalidInput) if "sum" not in query else _fine():
             lake.sql(query)
-        assert not lake._started()._files._readers
+        assert not lake._started().files._readers
 
 
 def _fine():

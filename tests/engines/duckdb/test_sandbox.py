@@ -17,7 +17,7 @@ from windrow.cache import CacheSettings
 from windrow.engines.duckdb.sandbox import Guard
 from windrow.errors import InvalidInput, NotFound
 from windrow.model.predicate import Comparison, Op
-from windrow.reading import plain_files
+from windrow.reading import plain_paths
 
 ATTACKS = [
     line
@@ -192,7 +192,7 @@ class TestWhatIsAllowed:
 
     def test_large_local_files_are_read_as_virtual_files(self, folder, monkeypatch):
         """Outside of a sandbox DuckDB may be given the paths of such files."""
-        monkeypatch.setattr(plain_files, "_LARGE", 0)
+        monkeypatch.setattr(plain_paths, "_LARGE", 0)
         with windrow.connect(folder / "cold", sandbox=True, cache=None) as lake:
             assert hosts(lake) == ["a", "b"]
 

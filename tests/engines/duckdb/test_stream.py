@@ -71,15 +71,15 @@ def test_leaving_the_block_early_ends_the_query(lake):
     with lake.stream("select a.range from range(1000000) a, range(1000000) b") as batches:
         next(batches)
     assert not lake._started()._sessions._taken
-    assert not lake._started()._files.paths
+    assert not lake._started().files.paths
 
 
 def test_a_stream_that_nobody_leaves_leaks_nothing(lake):
     batches = lake.stream("select * from t, range(1000)").__enter__()
     next(batches)
     assert lake._started()._sessions._taken
-    assert lake._started()._files.paths
+    assert lake._started().files.paths
     del batches
     gc.collect()
     assert not lake._started()._sessions._taken
-    assert not lake._started()._files.paths
+    assert not lake._started().files.paths

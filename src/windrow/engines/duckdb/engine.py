@@ -5,8 +5,8 @@ from __future__ import annotations
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -26,12 +26,12 @@ from windrow.engines.duckdb.explaining import ExplainSink, PlanSink, as_table, e
 from windrow.engines.duckdb.filesystem import VirtualFileSystem, new_database
 from windrow.engines.duckdb.interrupting import Worker, heeding_ctrl_c
 from windrow.engines.duckdb.listings import described, listed
-from windrow.engines.duckdb.metadata import metadata_answer
+from windrow.engines.duckdb.metadata import metadata_table
 from windrow.engines.duckdb.named_tables import FixedTables
 from windrow.engines.duckdb.nanoseconds import FineQueries, fine_columns
 from windrow.engines.duckdb.relations import Relation
 from windrow.engines.duckdb.request import Request
-from windrow.engines.duckdb.sandbox import Guard, check_tables, lock
+from windrow.engines.duckdb.sandbox import Guard, check_tables, confine, lock
 from windrow.engines.duckdb.session import Session, Sessions
 from windrow.engines.duckdb.sinks import CollectSink, Sink, Statement, StreamSink
 from windrow.engines.duckdb.statements import named_tables, refuse_changes
@@ -40,15 +40,19 @@ from windrow.engines.duckdb.table_functions import CALL, with_views
 from windrow.engines.duckdb.views import Bound, Views
 from windrow.engines.explanation import Explanation
 from windrow.errors import Closed, Replaced, SnapshotExpired, WindrowError
-from windrow.model.limits import Limits
+from windrow.model.limits import NO_LIMITS, Limits
 from windrow.model.predicate import Predicate
+from windrow.model.sources import SourceKind
 from windrow.planning.scan_plan import ScanPlan
+from windrow.questions.aggregates import aggregates_of
+from windrow.questions.conditions import all_of
 from windrow.questions.naming import Naming, Question
 from windrow.questions.prepared import Need, prepared_need
 from windrow.questions.references import needed_rows
 from windrow.questions.templates import Templates
 from windrow.reading.pins import Hold
 from windrow.reading.read_context import ReadContext
+from windrow.reading.source import EVERY_SOURCE, DecodedRows, MetadataAnswer, allowed_sources, source_of
 
 __all__ = ["Answer", "DuckDBEngine", "Relation", "Request", "Stream"]
 
@@ -78,26 +82,37 @@ class _Narrow:
 
 
 class DuckDBEngine:
-    """One database, and a session for each query that runs. In a sandbox queries read the given tables, no more."""
+    """One database, and a session for each query that runs.
+
+    In a `sandbox` queries read the given tables, no more. A `confined` engine opens no files but virtual ones. Without
+    a context every request brings its own.
+    """
 
     def __init__(
         self,
-        context: ReadContext,
+        context: ReadContext | None,
         *,
+        limits: Limits | None = None,
         sandbox: bool = False,
+        confined: bool = False,
     ) -> None:
+        self._context = context
         self._worker = Worker()
-        self._files = VirtualFileSystem()
-        self._connection = _connected(context.limits)
-        self._connection.register_filesystem(self._files)
+        self.files = VirtualFileSystem()
+        self._connection = _connected(limits or (NO_LIMITS if context is None else context.limits))
+        self._connection.register_filesystem(self.files)
         self._guard = Guard() if sandbox else None
+        # Scans of all lakes share a confined engine, which holds on to nothing of them.
+        self._remembers = not confined
+        self._sources = EVERY_SOURCE - {SourceKind.PATHS} if sandbox or confined else EVERY_SOURCE
         if sandbox:
             lock(self._connection)
+        elif confined:
+            confine(self._connection)
         # None of these refers to the engine, so that it goes as soon as the lake is dropped.
-        views_of = partial(Views, files=self._files, context=context, reads_paths=not sandbox)
         self._sessions = Sessions(
-            partial(_session, self._connection, views_of),
-            partial(_closed, context.path),
+            partial(_session, self._connection, partial(Views, files=self.files)),
+            partial(_closed, None if context is None else context.path),
             partial(_shut, self._connection, self._worker),
         )
         self._templates = Templates()
@@ -133,7 +148,7 @@ class DuckDBEngine:
         request = replace(request, variables=_those_of(request))
         if _may_explain(request) and explain_request(request.query) is not None:
             return Stream(lambda: TableSource(as_table(self.explain(request))))
-        return Stream(partial(self._open, request))
+        return Stream(partial(self.open, request))
 
     def explain(self, request: Request, *, analyze: bool = False) -> Explanation:
         """Say what a query would read, and why; with `analyze` it is run, and the report has what it read too."""
@@ -143,8 +158,23 @@ class DuckDBEngine:
         return self._run(request, ExplainSink(analyze=analyze))
 
     def plans(self, request: Request) -> dict[str, ScanPlan]:
-        """What would be read for each name of a query."""
+        """What would be read for each name of a query, and from which source."""
+        bounds = self._run(request, PlanSink(explains=True))
+        return {each.name: replace(each.source.plan, source=each.source.kind) for each in bounds}
+
+    def sources(self, request: Request) -> Sequence[Bound]:
+        """What each name of a query stands for, and where its rows would come from; others read them."""
         return self._run(request, PlanSink())
+
+    @contextmanager
+    def cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A cursor for something else than a query, while the block lasts."""
+        with heeding_ctrl_c(), forking.working(), self._connection.cursor() as cursor:
+            yield cursor
+
+    def use_threads(self, count: int) -> None:
+        """Decode on so many threads, from now on."""
+        self._connection.execute(f"SET GLOBAL threads = {int(count)}")
 
     def close(self) -> None:
         """Close the database. A query that is running ends with `Closed`, and so does each that comes later.
@@ -172,7 +202,7 @@ class DuckDBEngine:
             finally:
                 self._sessions.give_back(session, is_sound=is_sound)
 
-    def _open(self, request: Request) -> OpenStream:
+    def open(self, request: Request) -> OpenStream:
         """Run a query as far as its first batch, in a session of its own: what nobody reads goes away with that."""
         with heeding_ctrl_c(), forking.working():
             session = self._sessions.take(fresh=True)
@@ -191,8 +221,9 @@ class DuckDBEngine:
 
         What its rows need is there until the stack is closed.
         """
-        request, calls = self._allowed(session.cursor, request)
-        with self._templates.lend(request.query) as naming:
+        request, calls = self._admitted(session.cursor, request)
+        lent = self._templates.lend(request.query) if self._remembers else nullcontext(Naming.of(request.query))
+        with lent as naming:
             if naming.statements:
                 refuse_changes(naming, request.tables.names)
                 request = replace(request, query=described(naming, request.tables) or request.query)
@@ -222,7 +253,7 @@ class DuckDBEngine:
                         return execution, answer
         raise AssertionError("unreachable")
 
-    def _allowed(
+    def _admitted(
         self, cursor: duckdb.DuckDBPyConnection, request: Request
     ) -> tuple[Request, dict[str, Callable[[], Relation]]]:
         """A query as a sandbox runs it, and its calls of databases, each with the name that stands for it."""
@@ -256,11 +287,7 @@ class DuckDBEngine:
         began = time.perf_counter()
         session, relations = execution.session, execution.relations
         narrow = {name: self._narrow(relation, naming) for name, relation in relations.items()}
-        request = execution.request
-        if naming.tree is not None and any(each.is_fine for each in narrow.values()):
-            columns = {name: relation.columns for name, relation in relations.items()}
-            query = self._fine.rewritten(session.cursor, request.query, columns)
-            request = request if query is request.query else replace(request, query=query)
+        request = self._fine_request(execution, naming, narrow)
         if naming.tree is None:
             # What a statement sets or creates goes away with the cursor.
             cursor, views = session.fresh()
@@ -268,31 +295,47 @@ class DuckDBEngine:
         others = {name.lower() for name in naming.tables} - {name.lower() for name in relations}
         execution.views.drop(others)
         constants = execution.begin(request)
-        answer = (
-            listed(execution.cursor, request.query, request.tables)
-            if naming.tree is None
-            else _from_metadata(session.cursor, request, naming, narrow)
-        )
-        is_light = False
-        if answer is None or sink.explains:
-            needed = {} if answer is not None else _needed(constants, naming, narrow)
-            plans = _plans(narrow, relations, needed, sink, execution.views)
-            # There is nothing for an optimizer to gain from few rows of one table.
-            is_light = naming.is_single and isinstance(sink, CollectSink) and not constants.is_open
-            is_light = is_light and len(plans) == 1 and plans[0].gathered is not None and not request.frames
-            if is_light:
-                execution.use(*session.light)
-            is_bound = sink.runs or sink.explains
-            execution.bound += [execution.views.bind(held, each) for each in plans] if is_bound else plans
+        answer = listed(execution.cursor, request.query, request.tables) if naming.tree is None else None
+        if answer is None:
+            execution.bound = self._bounds(request, naming, narrow, constants, sink)
+            answer = _from_metadata(session.cursor, request.query, execution.bound)
+        is_light = _is_light(execution, naming, sink, constants)
+        if is_light:
+            execution.use(*session.light)
+        if sink.binds and (answer is None or sink.explains):
+            execution.bound = [execution.views.bind(held, each) for each in execution.bound]
         if request.frames or others:
             for name, frame in request.frames_for(naming, relations).items():
                 execution.register(held, name, frame)
-        execution.is_short = is_light and all(map(_is_one_vector, execution.bound))
+        execution.is_short = is_light and _is_one_vector(execution.bound[0])
         is_select = naming.tree is not None and ";" not in request.query
         planning = time.perf_counter() - began
         return Statement(
             execution.cursor, request.query, request.parameters, is_select, execution.bound, planning, answer
         )
+
+    def _fine_request(self, execution: Execution, naming: Naming, narrow: Mapping[str, _Narrow]) -> Request:
+        """A query as DuckDB can answer it over times of nanoseconds."""
+        request = execution.request
+        if naming.tree is None or not any(each.is_fine for each in narrow.values()):
+            return request
+        columns = {name: relation.columns for name, relation in execution.relations.items()}
+        query = self._fine.rewritten(execution.session.cursor, request.query, columns)
+        return request if query is request.query else replace(request, query=query)
+
+    def _bounds(
+        self, request: Request, naming: Naming, narrow: Mapping[str, _Narrow], constants: Constants, sink: Sink[T]
+    ) -> list[Bound]:
+        """Where the rows of each name come from."""
+        context = request.context or self._context
+        assert context is not None  # noqa: S101 (one of the two has it)
+        allowed = allowed_sources(context, request.allowed & self._sources)
+        bounds = []
+        for name, question in _questions(constants, request, naming, narrow, allowed).items():
+            relation = narrow[name].relation
+            plan = (relation.explain or relation.plan if sink.explains else relation.plan)(question)
+            bounds.append(Bound(name, relation, question, source_of(question, plan, context, allowed)))
+        return bounds
 
     def _narrow(self, relation: Relation, naming: Naming) -> _Narrow:
         """The relation with those columns alone that a query can mean."""
@@ -301,7 +344,7 @@ class DuckDBEngine:
             narrow = relation.narrowed(naming)
             return _Narrow(narrow, narrow.plain_columns, bool(fine_columns(relation.columns)))
 
-        return self._narrowed.get_or_make((relation, naming.words), narrowed)
+        return self._narrowed.get_or_make((relation, naming.words), narrowed) if self._remembers else narrowed()
 
 
 def _may_explain(request: Request) -> bool:
@@ -314,49 +357,56 @@ def _those_of(request: Request) -> Callable[[Collection[str]], Mapping[str, Any]
     return lambda names: {name: frames[name] for name in names if name in frames}
 
 
-def _plans(
+def _questions(
+    constants: Constants,
+    request: Request,
+    naming: Naming,
     narrow: Mapping[str, _Narrow],
-    relations: Mapping[str, Relation],
-    needed: Mapping[str, Predicate | None],
-    sink: Sink[T],
-    views: Views,
-) -> list[Bound]:
-    """What is read for each name, and the rows themselves where these are few and the query is run."""
-    plans = []
-    for name, relation in relations.items():
-        columns, rows = narrow[name].relation, needed.get(name)
-        planned = relation.explain if sink.explains and relation.explain else relation.plan
-        plan = planned(Question(tuple(columns.columns.names), rows))
-        plans.append(Bound(name, columns, plan, rows, views.gathered(plan, rows) if sink.runs else None))
-    return plans
-
-
-def _from_metadata(
-    cursor: duckdb.DuckDBPyConnection, request: Request, naming: Naming, narrow: Mapping[str, _Narrow]
-) -> pa.Table | None:
-    """The answer, if it is one row of counts and bounds of which metadata is certain."""
-    if request.parameters or not naming.counts_only or not any(each.relation.answer for each in narrow.values()):
-        return None
-    with cursor.cursor() as apart:
-        apart.begin()
-        return metadata_answer(apart, request.query, naming, {name: each.relation for name, each in narrow.items()})
-
-
-def _needed(constants: Constants, naming: Naming, narrow: Mapping[str, _Narrow]) -> dict[str, Predicate | None]:
-    """Which rows of each relation can matter; nothing is known of names that rows may keep in a map."""
-    if naming.tree is None:
-        return {}
+    allowed: Collection[SourceKind],
+) -> dict[str, Question]:
+    """What a query wants of each relation."""
+    columns = {name: tuple(each.relation.columns.names) for name, each in narrow.items()}
+    needed: dict[str, Predicate | None] = {}
     try:
-        if len(narrow) == 1:
-            [(name, each)] = narrow.items()
-            need = _prepared(naming, name, each)
-            if need is not None:
-                return {name: need(constants)}
-        return needed_rows(naming, {name: each.plain_columns for name, each in narrow.items()}, constants)
+        if naming.counts_only and SourceKind.METADATA in allowed and not request.parameters and not request.pruned_by:
+            schemas = {name: each.plain_columns for name, each in narrow.items()}
+            aggregates = aggregates_of(naming.tree, schemas, constants)
+            if aggregates is not None:
+                name, question = aggregates
+                return {name: replace(question, columns=columns[name])}
+        if naming.tree is not None:
+            needed = _needed(constants, naming, narrow)
     except duckdb.Error:
         # A constant without a value: the query itself will say so, if it ever comes to need it.
         constants.end(commit=False)
-        return {}
+    if request.pruned_by is not None:
+        needed = {name: all_of([needed.get(name), request.pruned_by]) for name in narrow}
+    return {name: Question(columns[name], needed.get(name)) for name in narrow}
+
+
+def _needed(constants: Constants, naming: Naming, narrow: Mapping[str, _Narrow]) -> dict[str, Predicate | None]:
+    """Which rows of each relation can matter; names that rows may keep in a map tell nothing."""
+    if len(narrow) == 1:
+        [(name, each)] = narrow.items()
+        need = _prepared(naming, name, each)
+        if need is not None:
+            return {name: need(constants)}
+    return needed_rows(naming, {name: each.plain_columns for name, each in narrow.items()}, constants)
+
+
+def _from_metadata(cursor: duckdb.DuckDBPyConnection, query: str, tables: Sequence[Bound]) -> pa.Table | None:
+    """The answer, where the values of the only table are known."""
+    bound = tables[0] if len(tables) == 1 else None
+    if bound is None or not isinstance(bound.source, MetadataAnswer):
+        return None
+    return metadata_table(cursor, query, bound.name, bound.relation, bound.source.values)
+
+
+def _is_light(execution: Execution, naming: Naming, sink: Sink[T], constants: Constants) -> bool:
+    """Whether an optimizer would gain nothing: few rows of one table are there already."""
+    if not (naming.is_single and isinstance(sink, CollectSink)) or constants.is_open or execution.request.frames:
+        return False
+    return len(execution.bound) == 1 and isinstance(execution.bound[0].source, DecodedRows)
 
 
 def _prepared(naming: Naming, name: str, narrow: _Narrow) -> Need | None:
@@ -413,8 +463,8 @@ def _session(connection: duckdb.DuckDBPyConnection, views_of: Callable[[duckdb.D
     return Session(connection.cursor(), views_of)
 
 
-def _closed(path: str) -> Closed:
-    return Closed(f"lake {path}: it was closed; connect again")
+def _closed(path: str | None) -> Closed:
+    return Closed("the process ends" if path is None else f"lake {path}: it was closed; connect again")
 
 
 def _shut(connection: duckdb.DuckDBPyConnection, worker: Worker) -> None:
@@ -424,4 +474,4 @@ def _shut(connection: duckdb.DuckDBPyConnection, worker: Worker) -> None:
 
 def _is_one_vector(bound: Bound) -> bool:
     """Whether DuckDB gets all rows in one piece: it looks only between pieces whether it should stop."""
-    return bound.gathered is not None and bound.gathered.table.num_rows <= _VECTOR
+    return isinstance(bound.source, DecodedRows) and bound.source.rows.table.num_rows <= _VECTOR

@@ -45,6 +45,8 @@ class Execution:
         self._worker = worker
         self._holds = holds
         self._constants: Constants | None = None
+        for hold in holds:
+            hold.on_close(session.interrupt)
         self.use(session.cursor, session.views)
 
     def use(self, cursor: duckdb.DuckDBPyConnection, views: Views) -> None:
@@ -69,8 +71,13 @@ class Execution:
 
     def run(self, work: Callable[[], T]) -> T:
         """Do some work of DuckDB, such that Ctrl-C ends it; `Closed` when the lake was closed."""
-        self._sessions.check_open()
+        self._check_open()
         return self._worker.run(self.cursor, work, is_short=self.is_short)
+
+    def _check_open(self) -> None:
+        self._sessions.check_open()
+        for hold in self._holds:
+            hold.check_open()
 
     def finish(self) -> None:
         """End the transaction, and make sure that what was read is what was planned with."""
@@ -106,7 +113,7 @@ class Execution:
     def _cause(self, error: Exception) -> Exception:
         if not isinstance(error, Closed):
             # Whatever a query met that was interrupted by `close`, this is why.
-            self._sessions.check_open()
+            self._check_open()
         if isinstance(error, duckdb.Error):
             failures = (reader.failure for each in self.bound for reader in each.readers)
             error = next((each for each in failures if each is not None), None) or self._refusal(error)
@@ -118,5 +125,7 @@ class Execution:
 
     def _refusal(self, error: duckdb.Error) -> Exception:
         request, relations = self.request, self.relations.values()
+        if request.refusal is not None:
+            return request.refusal(error)
         columns = [name for each in relations for name in (*each.columns.names, *each.extra_names)]
         return refusal(error, [*request.tables.names, *request.frames], list(dict.fromkeys(columns)))

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
 
 from windrow.engines.duckdb.sinks import Run, Statement
-from windrow.engines.duckdb.views import Bound, Rows
+from windrow.engines.duckdb.views import Bound
 from windrow.engines.explanation import Explanation, FunnelStep, Reads, TableFunnel
-from windrow.planning.scan_plan import NOTHING, ScanPlan
 from windrow.questions.spelling import spelled
+from windrow.reading.source import DecodedRows, MetadataAnswer, PlainPaths, VirtualFiles
 from windrow.reading.virtual_reader import VirtualReader
 
 __all__ = ["ExplainRequest", "ExplainSink", "PlanSink", "as_table", "explain_request"]
@@ -43,36 +44,38 @@ def as_table(explanation: Explanation) -> pa.Table:
 
 
 class PlanSink:
-    """The plans of a query."""
+    """What a query would read; nothing is run."""
 
-    explains = False
-    runs = False
+    binds = False
     streams = False
 
-    def __call__(self, statement: Statement, run: Run) -> dict[str, ScanPlan]:  # noqa: ARG002
-        """Return the plans; nothing is run."""
-        return {bound.name: bound.plan for bound in statement.bound}
+    def __init__(self, *, explains: bool = False) -> None:
+        self.explains = explains
+
+    def __call__(self, statement: Statement, run: Run) -> Sequence[Bound]:  # noqa: ARG002
+        """Return what each name stands for, and where its rows would come from."""
+        return statement.bound
 
 
 class ExplainSink:
     """What a query reads and why, with DuckDB's own plan; with `analyze` it is run."""
 
     explains = True
+    binds = True
     streams = False
 
     def __init__(self, *, analyze: bool) -> None:
-        self.runs = self._analyze = analyze
+        self._analyze = analyze
 
     def __call__(self, statement: Statement, run: Run) -> Explanation:
         """Return the explanation."""
-        is_known = statement.answer is not None
-        was_run = self._analyze and not is_known
+        was_run = self._analyze and statement.answer is None
         began = time.perf_counter()
         rows, plan = _run(statement, run) if was_run else (None, _planned(statement, run))
         if self._analyze and statement.answer is not None:
             rows = len(statement.answer)
         seconds = time.perf_counter() - began if self._analyze else None
-        tables = tuple(_funnel(bound, was_run=was_run, is_known=is_known) for bound in statement.bound)
+        tables = tuple(_funnel(bound, was_run=was_run) for bound in statement.bound)
         return Explanation(
             query=statement.query,
             tables=tables,
@@ -97,34 +100,41 @@ def _run(statement: Statement, run: Run) -> tuple[int, str]:
 
 def _planned(statement: Statement, run: Run) -> str:
     """How DuckDB would go about the query."""
-    asked = statement.connection.sql(f"EXPLAIN {statement.query}", params=statement.parameters)
-    return "\n".join(str(row[-1]) for row in run(asked.fetchall))
+    plan = statement.connection.sql(f"EXPLAIN {statement.query}", params=statement.parameters)
+    return "\n".join(str(row[-1]) for row in run(plan.fetchall))
 
 
-def _funnel(bound: Bound, *, was_run: bool, is_known: bool) -> TableFunnel:
-    plan = NOTHING if is_known else bound.plan
+def _funnel(bound: Bound, *, was_run: bool) -> TableFunnel:
+    plan = bound.source.plan
     return TableFunnel(
         name=bound.name,
         columns=tuple(bound.relation.columns.names),
-        why="nothing is read: metadata has the answer" if is_known else _why(bound),
+        why=_why(bound),
         steps=tuple(FunnelStep(step.step, step.units, step.asked, step.kept) for step in plan.steps),
         files=sum(len({segment.file for segment in each.segments}) for each in plan.virtual),
         rows=plan.rows,
         bytes=plan.bytes,
+        source=bound.source.kind,
         from_metadata=plan.rows == 0,
         read=_reads(bound) if was_run else None,
     )
 
 
 def _why(bound: Bound) -> str:
-    if bound.needed is None:
+    if isinstance(bound.source, MetadataAnswer):
+        return "nothing is read: metadata has the answer"
+    if bound.question.predicate is None:
         return "read whole: no condition of the query can be asked of metadata"
-    return f"what is left may hold rows that meet {spelled(bound.needed)}"
+    return f"what is left may hold rows that meet {spelled(bound.question.predicate)}"
 
 
 def _reads(bound: Bound) -> Reads | None:
     """What was read; None where DuckDB read the files by itself."""
-    counts = [reader.counts for reader in bound.readers if isinstance(reader, VirtualReader | Rows)]
-    if len(counts) < len(bound.readers):
-        return None
-    return Reads(*(sum(each[place] for each in counts) for place in range(4)))
+    match bound.source:
+        case PlainPaths() | MetadataAnswer():
+            return None
+        case DecodedRows(rows=rows):
+            return Reads(*rows.counts)
+        case VirtualFiles():
+            counts = [reader.counts for reader in bound.readers if isinstance(reader, VirtualReader)]
+            return Reads(*(sum(each[place] for each in counts) for place in range(4)))

@@ -38,7 +38,7 @@ def new_database(limits: Limits = NO_LIMITS) -> duckdb.DuckDBPyConnection:
             connection.execute(f"SET GLOBAL {name} = ?", [value])
     connection.execute("SET GLOBAL TimeZone = 'UTC'")
     # Each query runs on a cursor, which inherits global settings alone.
-    # What is worth keeping of our files is in our own cache.
+    # What is worth caching of our files is in our own cache.
     connection.execute("SET GLOBAL enable_external_file_cache = false")
     # Bytes are fetched ahead by us; what is read long before it is decoded, or by another thread, is far from the core.
     connection.execute("SET GLOBAL async_threads = 0")
@@ -112,30 +112,30 @@ class LentFiles(AbstractFileSystem):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.protocol = f"{PROTOCOL}-{next(_numbers)}"
-        self._kept: dict[str, tuple[VirtualFile, ReadContext, Hold | None]] = {}
+        self._lent: dict[str, tuple[VirtualFile, ReadContext, Hold | None]] = {}
 
-    def keep(self, virtual: VirtualFile, context: ReadContext, hold: Hold | None) -> str:
+    def lend(self, virtual: VirtualFile, context: ReadContext, hold: Hold | None) -> str:
         """Serve a file from now on, and what is held for it; gives its path.
 
         The same bytes of the same version are one file, however often they are wanted for one lake object.
         """
         owner = "0" if hold is None else f"{hold.owner}-{hold.table_id}-{hold.version}"
         path = f"{self.protocol}://{owner}-{virtual.name}"
-        self._kept.setdefault(path, (virtual, context, hold))
+        self._lent.setdefault(path, (virtual, context, hold))
         return path
 
     def open(self, path: str, mode: str = "rb", **_: Any) -> Handle:  # noqa: ARG002
         """Open a file for reading."""
-        virtual, context, _hold = self._found(path)
+        virtual, context, _hold = self._lookup(path)
         return Handle(VirtualReader(virtual, context))
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
         """What a file is."""
-        return {"name": path, "size": self._found(path)[0].size, "type": "file"}
+        return {"name": path, "size": self._lookup(path)[0].size, "type": "file"}
 
     def exists(self, path: str, **_: Any) -> bool:
         """Whether there is such a file."""
-        return path in self._kept
+        return path in self._lent
 
     def glob(self, path: str, **_: Any) -> list[str]:
         """The file itself: names are no patterns."""
@@ -145,7 +145,7 @@ class LentFiles(AbstractFileSystem):  # type: ignore[misc]
         """Always the same: another content has another name."""
         return _MADE
 
-    def _found(self, path: str) -> tuple[VirtualFile, ReadContext, Hold | None]:
-        if path not in self._kept:
+    def _lookup(self, path: str) -> tuple[VirtualFile, ReadContext, Hold | None]:
+        if path not in self._lent:
             raise FileNotFoundError(path)
-        return self._kept[path]
+        return self._lent[path]

@@ -14,7 +14,6 @@ from windrow.model.predicate import Predicate
 from windrow.planning.scan_plan import ScanPlan
 from windrow.planning.virtual_file import VirtualFile
 from windrow.planning.virtual_schema import arrow_of
-from windrow.questions.aggregates import Asked
 from windrow.questions.naming import Naming, Question
 from windrow.questions.spelling import sql_name, sql_text
 from windrow.reading.pins import Hold
@@ -28,7 +27,7 @@ _READ_PARQUET = "system.main.read_parquet"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Relation:
-    """What a name in a query stands for: columns, and a plan of what has to be read for a question."""
+    """What a name in a query stands for: columns, and the plan of a question, which may have its answer already."""
 
     columns: pa.Schema
     plan: Callable[[Question], ScanPlan]
@@ -40,9 +39,7 @@ class Relation:
     """Called when a query of it has ended, to let go of files."""
     hold: Callable[[], Hold] | None = None
     """Holds the version that is read, for as long as it is; None where there are no versions."""
-    answer: Callable[[Asked], list[pa.Scalar] | None] | None = None
-    """Gives what is asked without reading data, where metadata is certain of it."""
-    known: Callable[[str, Predicate | None], list[str]] | None = None
+    labels: Callable[[str, Predicate | None], list[str]] | None = None
     """Gives values of a column of text that metadata is certain of, in rows that fulfil a predicate."""
     explain: Callable[[Question], ScanPlan] | None = None
     """As `plan`, and counts too how much there was to begin with."""

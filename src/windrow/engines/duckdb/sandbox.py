@@ -17,7 +17,7 @@ from windrow.engines.duckdb.filesystem import PROTOCOL
 from windrow.engines.duckdb.syntax import Names, names_in, parsed_selects
 from windrow.errors import InvalidInput, NotFound
 
-__all__ = ["Guard", "check_functions", "check_tables", "lock"]
+__all__ = ["Guard", "check_functions", "check_tables", "confine", "lock"]
 
 _TABLE_FUNCTIONS = frozenset(
     (
@@ -43,16 +43,22 @@ _DENIED = frozenset(
 _DENIED_PREFIXES = ("__internal", "duckdb_", "pragma_", "pg_", "has_", "inet_", "which_", "read_", "parquet_")
 _ALLOWED = frozenset(["pg_typeof", "pg_size_pretty"])
 _MOST = 256
+_CONFINING = (f"SET allowed_directories = ['{PROTOCOL}://']", "SET enable_external_access = false")
 _SETTINGS = (
     "SET autoinstall_known_extensions = false",
     "SET autoload_known_extensions = false",
     "SET allow_community_extensions = false",
-    f"SET allowed_directories = ['{PROTOCOL}://']",
-    "SET enable_external_access = false",
+    *_CONFINING,
     # Each session has a cursor without the optimizer, and is profiled when it is explained.
     "SET allowed_configs = ['enable_optimizer', 'enable_profiling']",
     "SET lock_configuration = true",
 )
+
+
+def confine(connection: duckdb.DuckDBPyConnection) -> None:
+    """Let a database open no files but virtual ones."""
+    for setting in _CONFINING:
+        connection.execute(setting)
 
 
 def lock(connection: duckdb.DuckDBPyConnection) -> None:

@@ -68,8 +68,8 @@ class Sink(Protocol[T_co]):
 
     explains: bool
     """Whether plans should count how much there was to begin with."""
-    runs: bool
-    """Whether the query is run, so that rows are read."""
+    binds: bool
+    """Whether DuckDB gets to see what is read."""
     streams: bool
     """Whether rows are read while the query runs."""
 
@@ -81,7 +81,7 @@ class CollectSink:
     """All rows, as one Arrow table."""
 
     explains = False
-    runs = True
+    binds = True
     streams = False
 
     def __call__(self, statement: Statement, run: Run) -> pa.Table:
@@ -121,7 +121,7 @@ class StreamSink:
     """Batches that are read while the query runs."""
 
     explains = False
-    runs = True
+    binds = True
     streams = True
 
     def __call__(self, statement: Statement, run: Run) -> Batches:

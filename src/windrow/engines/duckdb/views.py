@@ -1,8 +1,8 @@
-"""Names of a query as views of DuckDB over virtual files, or over the few rows of them, kept from query to query.
+"""Names of a query as views of DuckDB over the sources of their rows, cached from query to query.
 
 A view reads from a path that stays the same; which virtual file is found there is another matter in every query. So
-a table that is asked again needs no new view, unless other columns of it are asked for. Where a plan is small, its rows
-are gathered before DuckDB runs, and the view reads from a slot that holds them.
+a table that is read again needs no new view, unless other columns of it are wanted. Rows that are decoded before DuckDB
+runs are in a slot, from which the view reads.
 """
 
 from __future__ import annotations
@@ -18,35 +18,18 @@ import duckdb
 import pyarrow as pa
 
 from windrow.bounded import BoundedCache
-from windrow.cache import CacheKind, count_bypass
 from windrow.engines.duckdb.filesystem import VirtualFileSystem
 from windrow.engines.duckdb.relations import Relation, rows_sql, source_sql
 from windrow.errors import InvalidInput
-from windrow.model.predicate import Predicate
-from windrow.planning.scan_plan import ScanPlan
-from windrow.planning.virtual_file import VirtualFile
+from windrow.questions.naming import Question
 from windrow.questions.spelling import sql_name
-from windrow.reading.gathering import Gathered, Gathering
-from windrow.reading.plain_files import PlainFiles, plain_files
-from windrow.reading.read_context import ReadContext
-from windrow.reading.virtual_reader import ReadCounts, VirtualReader
+from windrow.reading.source import DecodedRows, MetadataAnswer, PlainPaths, Source, VirtualFiles
+from windrow.reading.virtual_reader import VirtualReader
 
-__all__ = ["Bound", "Rows", "Views"]
+__all__ = ["Bound", "Views"]
 
 _MOST_VIEWS = 64
 _numbers = itertools.count(1)
-
-
-class Rows:
-    """Rows that were read before the query runs."""
-
-    failure = None
-
-    def __init__(self, counts: ReadCounts) -> None:
-        self.counts = counts
-
-    def finish(self) -> None:
-        """Nothing: files that can change are not read so."""
 
 
 class _Slot:
@@ -65,35 +48,22 @@ class _Slot:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A name of a query, what is read for it, and by whom."""
+    """A name of a query, what is wanted of it, where that comes from, and who reads it."""
 
     name: str
     relation: Relation
-    plan: ScanPlan
-    needed: Predicate | None = None
-    """What is known of the rows that matter."""
-    gathered: Gathered | None = None
-    """Its rows, where they are there before the query runs."""
-    readers: Sequence[VirtualReader | PlainFiles | Rows] = ()
+    question: Question
+    source: Source
+    readers: Sequence[VirtualReader | PlainPaths] = ()
 
 
 class Views:
-    """The views of one connection, which may read files by their paths or not."""
+    """The views of one connection."""
 
-    def __init__(
-        self,
-        connection: duckdb.DuckDBPyConnection,
-        files: VirtualFileSystem,
-        context: ReadContext,
-        *,
-        reads_paths: bool = True,
-    ) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, files: VirtualFileSystem) -> None:
         self._connection = connection
-        self._reads_paths = reads_paths
         self._files = files
-        self._context = context
         self._number = next(_numbers)
-        self._gathering = None if context.decoded is None else Gathering(context.decoded)
         self._slots: OrderedDict[tuple[int, pa.Schema], _Slot] = OrderedDict()
         self._made: OrderedDict[str, str] = OrderedDict()
         self._places: dict[str, int] = {}
@@ -101,24 +71,22 @@ class Views:
 
     def bind(self, stack: ExitStack, bound: Bound) -> Bound:
         """Make sure of the view of a name; what it reads is there until the stack is closed."""
-        name, relation, plan, gathered = bound.name, bound.relation, bound.plan, bound.gathered
-        place = self._places.setdefault(name, len(self._places))
-        if gathered is not None:
-            slot = self._fill(stack, place, gathered.table)
-            self._define(name, self._text(relation, plan.virtual, [[slot.name]], is_slot=True))
-            return replace(bound, readers=[Rows(gathered.counts)])
-        served = [self._serve(stack, f"{self._number}-{place}-{n}", each) for n, each in enumerate(plan.virtual)]
-        self._define(name, self._text(relation, plan.virtual, [paths for paths, _ in served]))
-        return replace(bound, readers=[reader for _, reader in served])
-
-    def gathered(self, plan: ScanPlan, needed: Predicate | None) -> Gathered | None:
-        """The rows of a plan, where it is small; None where DuckDB has to read files."""
-        if self._gathering is None or len(plan.virtual) != 1 or self._context.plain is not None:
-            return None
-        if plan.virtual[0].epoch is not None:
-            # Values that are decoded here have the type that they had in their epoch.
-            return None
-        return self._gathering.gather(plan.virtual[0], needed)
+        place, source = self._places.setdefault(bound.name, len(self._places)), bound.source
+        match source:
+            case DecodedRows():
+                slot = self._fill(stack, place, source.rows.table)
+                self._define(bound, [[slot.name]], is_slot=True)
+                return bound
+            case PlainPaths():
+                self._define(bound, source.paths)
+                return replace(bound, readers=[source])
+            case VirtualFiles():
+                readers = [stack.enter_context(reader) for reader in source.readers()]
+                self._define(bound, [[self._serve(stack, place, *each)] for each in enumerate(readers)])
+                return replace(bound, readers=readers)
+            case MetadataAnswer():
+                self._define(bound, [])
+                return bound
 
     def _fill(self, stack: ExitStack, place: int, table: pa.Table) -> _Slot:
         """Put rows into the slot for their columns until the stack is closed."""
@@ -153,22 +121,17 @@ class Views:
         self._made.clear()
         self._slots.clear()
 
-    def _define(self, name: str, text: str) -> None:
+    def _define(self, bound: Bound, paths: Sequence[Sequence[str]], *, is_slot: bool = False) -> None:
+        name, text = bound.name, self._text(bound, paths, is_slot=is_slot)
         if self._made.get(name) != text:
             self._made[name] = ""
             self._connection.execute(f"CREATE OR REPLACE TEMP VIEW {sql_name(name)} AS {text}")
             self._made[name] = text
         self._made.move_to_end(name)
 
-    def _text(
-        self,
-        relation: Relation,
-        virtual: Sequence[VirtualFile],
-        paths: Sequence[Sequence[str]],
-        *,
-        is_slot: bool = False,
-    ) -> str:
+    def _text(self, bound: Bound, paths: Sequence[Sequence[str]], *, is_slot: bool) -> str:
         """What a view selects; the same for the same columns, schemas, epochs and paths, or slot."""
+        relation, virtual = bound.relation, bound.source.plan.virtual
         key = (relation, *[(each.schema, each.epoch) for each in virtual], *map(tuple, paths))
 
         def text() -> str:
@@ -178,11 +141,6 @@ class Views:
 
         return self._texts.get_or_make(key, text)
 
-    def _serve(self, stack: ExitStack, name: str, virtual: VirtualFile) -> tuple[list[str], VirtualReader | PlainFiles]:
-        """The paths under which DuckDB finds a virtual file, or the files that it is made of."""
-        plain = plain_files(virtual, wanted=self._context.plain) if self._reads_paths else None
-        if plain is not None:
-            count_bypass(self._context.cache, CacheKind.DATA_FILE_FOOTER, len(plain[0]))
-            return plain
-        reader = stack.enter_context(VirtualReader(virtual, self._context))
-        return [stack.enter_context(self._files.serving(reader, f"{name}.parquet"))], reader
+    def _serve(self, stack: ExitStack, place: int, number: int, reader: VirtualReader) -> str:
+        """The path under which DuckDB finds a virtual file."""
+        return stack.enter_context(self._files.serving(reader, f"{self._number}-{place}-{number}.parquet"))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from windrow.engines.arrow import scanning_cursor, use_threads
+from windrow.engines.arrow import scanning_engine, virtual_files
 from windrow.engines.duckdb.relations import Relation, found_columns
 from windrow.engines.selection import Selection
 from windrow.engines.spark.conditions import exact_predicate, spark_condition, spark_name, spark_text
@@ -24,6 +24,7 @@ from windrow.model.predicate import Predicate
 from windrow.planning.data_files import DataFile
 from windrow.planning.scan_plan import ScanPlan
 from windrow.reading.pins import Hold
+from windrow.reading.read_context import ReadContext
 from windrow.runners.spark import slots
 
 if TYPE_CHECKING:
@@ -45,12 +46,13 @@ _AS_WRITTEN = {
 }
 
 
-def data_frame(selection: Selection, spark: SparkSession, lake: str, store_options: Mapping[str, str]) -> DataFrame:
+def data_frame(
+    selection: Selection, spark: SparkSession, context: ReadContext, store_options: Mapping[str, str]
+) -> DataFrame:
     """Return the rows as a DataFrame; the version is held for as long as that object is there."""
     relation = selection.relation
     hold = None if relation.hold is None else relation.hold()
-    with scanning_cursor() as cursor:
-        plan = relation.plan(selection.question(cursor))
+    plan = virtual_files(selection, context).source.plan
     files = files_of(plan)
     exact = None if selection.where is None else exact_predicate(selection.where, _searchable(selection.relation))
     if not files:
@@ -58,7 +60,7 @@ def data_frame(selection: Selection, spark: SparkSession, lake: str, store_optio
     elif (selection.where is None or exact is not None) and _reads_natively(selection, plan, files):
         frame = _native(selection, spark, files, exact)
     else:
-        task = Task.of(selection, lake, store_options)
+        task = Task.of(selection, context.path, store_options)
         frame = _by_tasks(task, spark, deal_out(files, _TASKS_PER_SLOT * slots(spark)), selection.schema)
     # Spark's objects take no part in it; whoever keeps the frame keeps the version.
     weakref.finalize(frame, _end, hold).atexit = False
@@ -72,7 +74,7 @@ def _end(_hold: Hold | None) -> None:
 def rows_for_spark(task: Task, share: Share, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Read a share, in a task of Spark."""
     # There are as many tasks as cores already, each in a process of its own.
-    use_threads(1)
+    scanning_engine().use_threads(1)
     for batch in task.rows(share):
         yield for_spark(batch, schema)
 

@@ -11,11 +11,17 @@ from windrow.engines.duckdb.engine import DuckDBEngine, Relation
 from windrow.engines.duckdb.foreign_relations import ForeignRelations
 from windrow.errors import Replaced
 from windrow.model.predicate import Comparison, Op
+from windrow.model.rows import Rows
+from windrow.model.sources import SourceKind
 from windrow.planning.foreign_files import ForeignFiles
 from windrow.planning.scan_context import ScanContext
-from windrow.planning.scan_plan import plan_files
-from windrow.reading.plain_files import plain_files
+from windrow.planning.scan_plan import ScanPlan, plan_files
+from windrow.questions.naming import Question
+from windrow.reading.forcing import Forcing
+from windrow.reading.plain_paths import plain_paths
 from windrow.reading.read_context import ReadContext
+from windrow.reading.source import EVERY_SOURCE, PlainPaths, source_of
+from windrow.sidecar.pruning import Step
 from windrow.storage import LocalStore, open_store
 
 ROWS = 400
@@ -47,7 +53,7 @@ def planned(store, columns, predicate=None, tables=(TABLE,), name="{}.parquet"):
 
 
 def is_plain(virtual):
-    return plain_files(virtual, wanted=True) is not None
+    return plain_paths(virtual, anyway=True) is not None
 
 
 def test_numbers_and_texts_of_local_files_can_be_read_plainly(store):
@@ -71,12 +77,12 @@ def test_a_path_that_would_be_taken_for_a_pattern_cannot(store):
     assert not is_plain(planned(store, ["number"], name="a[{}].parquet"))
 
 
-def test_small_files_and_parts_of_files_are_read_plainly_only_when_that_is_wanted(store):
-    assert plain_files(planned(store, ["number"]), wanted=None) is None
+def test_small_files_and_parts_of_files_are_read_plainly_only_when_that_is_forced(store):
+    assert plain_paths(planned(store, ["number"])) is None
     part = planned(store, ["number"], Comparison("number", Op.LESS, 30))
     assert not part.is_whole
     assert is_plain(part)
-    assert plain_files(part, wanted=False) is None
+    assert plain_paths(part) is None
 
 
 @pytest.fixture
@@ -92,7 +98,7 @@ def test_a_large_file_is_read_plainly_where_all_of_it_is_wanted(large):
     files = ForeignFiles(ScanContext("lake", LocalStore(large.parent), threads=1))
     relation = ForeignRelations(files)(str(large))
     [virtual] = plan_files(files.context, files.find(str(large)), columns=["number"]).virtual
-    paths, _ = plain_files(virtual, wanted=None)
+    paths = plain_paths(virtual)
     assert paths == [str(large)]
     engine = DuckDBEngine(ReadContext("lake", files.context.store))
     try:
@@ -105,21 +111,24 @@ def test_a_large_file_is_read_plainly_where_all_of_it_is_wanted(large):
 def test_a_file_that_was_replaced_meanwhile_is_no_answer(large):
     store = LocalStore(large.parent)
     files = ForeignFiles(ScanContext("lake", store, threads=1))
-    [virtual] = plan_files(files.context, files.find(str(large)), columns=["number"]).virtual
-    _, reader = plain_files(virtual, wanted=None)
-    reader.finish()
+    plan = plan_files(files.context, files.find(str(large)), columns=["number"])
+    source = source_of(Question(), plan, ReadContext("lake", store), EVERY_SOURCE)
+    assert isinstance(source, PlainPaths)
+    source.finish()
     other = large.with_name("other")
     pq.write_table(pa.table({"number": [1]}), other)
     other.replace(large)
     with pytest.raises(Replaced):
-        reader.finish()
+        source.finish()
 
 
 def test_folders_named_like_columns_are_no_columns(store):
     virtual = planned(store, ["number", "text"])
-    engine = DuckDBEngine(ReadContext("lake", store, plain=True))
-    relation = Relation(TABLE.select(["number", "text"]).schema, lambda _: type("Plan", (), {"virtual": [virtual]}))
+    forcing = Forcing(SourceKind.PATHS)
+    engine = DuckDBEngine(ReadContext("lake", store, forcing=forcing))
+    relation = Relation(TABLE.select(["number", "text"]).schema, lambda _: ScanPlan([virtual], Rows(Step, ())))
     try:
         assert engine.sql("select * from t limit 1", {"t": lambda: relation}).table.column_names == ["number", "text"]
+        assert forcing.taken == {SourceKind.PATHS: 1}
     finally:
         engine.close()

@@ -1,9 +1,9 @@
-"""The few rows of a small plan, out of what is kept decoded: no file for an engine to open.
+"""The few rows of a small plan, out of what is cached decoded: no file for an engine to open.
 
-To open a file, an engine parses a footer and asks for bytes in many small reads, and then decodes pages of which it
-needs a few rows. So row groups of files that are asked about again are decoded here, once, and kept (`scan.cells`).
-What rows must fulfil is looked at before an engine gets them: it is given a superset of the rows that matter, as with
-every plan, and filters them itself.
+To open a file, an engine parses a footer and reads bytes in many small pieces, and then decodes pages of which it
+needs a few rows. So row groups of files that are read again are decoded here, once, and cached (`reading.cells`).
+Rows that cannot fulfil the predicate are left out before: an engine is given a superset of the rows that matter, as
+with every plan, and filters them itself.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from windrow.bounded import BoundedCache
 from windrow.errors import Damaged
 from windrow.model.predicate import And, Predicate, columns_of
-from windrow.parquet.placement import VirtualSchema
 from windrow.planning.virtual_file import VirtualFile
 from windrow.reading.cells import Cells, FixedCells, Key, TextCells
 from windrow.reading.decoding import MOST_BYTES, Column, columns_of_schema, decode
@@ -26,12 +24,11 @@ from windrow.reading.matching import matching_texts, matching_values
 from windrow.reading.virtual_reader import ReadCounts
 from windrow.storage import Store
 
-__all__ = ["Gathered", "Gathering"]
+__all__ = ["Gathered", "decoded_rows"]
 
 MOST_ROWS = 2**17
 MOST_COLUMNS = 256
 """Each column costs calls here, however few its rows are; an engine reads many of them faster."""
-_MOST_SCHEMAS = 64
 
 _Longs = NDArray[np.int64]
 
@@ -43,68 +40,75 @@ class Gathered(NamedTuple):
     counts: ReadCounts
 
 
-class Gathering:
-    """Gathers the rows of virtual files out of cells; what it knows of schemas is kept."""
+def decoded_rows(
+    cells: Cells, virtual: VirtualFile, needed: Predicate | None, *, anyway: bool = False
+) -> Gathered | None:
+    """The rows of a virtual file that fulfil a predicate, and perhaps others; None where an engine has to read files.
 
-    def __init__(self, cells: Cells) -> None:
-        self._cells = cells
-        self._schemas: BoundedCache[VirtualSchema, list[Column] | None] = BoundedCache("schemas of rows", _MOST_SCHEMAS)
-
-    def gather(self, virtual: VirtualFile, needed: Predicate | None) -> Gathered | None:
-        """The rows of a virtual file that fulfil a predicate, and perhaps others; None where it is not for here."""
-        is_small = 0 < virtual.rows <= MOST_ROWS and int(virtual.chunks[:, 1].sum()) <= MOST_BYTES
-        is_small &= len(virtual.schema.leaves) <= MOST_COLUMNS
-        columns = self._columns(virtual.schema) if is_small and virtual.is_steady else None
-        if columns is None:
+    Files that nobody has read before are left to engines, unless it is to be done `anyway`.
+    """
+    columns = _columns(cells, virtual)
+    if columns is None:
+        return None
+    keys = _keys(virtual)
+    with cells.lock:
+        if not (cells.are_hot(keys) or anyway):
             return None
-        keys = _keys(virtual)
-        with self._cells.lock:
-            if not self._cells.are_hot(keys):
-                return None
-            numbers = self._cells.numbers(keys)
-            missing = self._missing(columns, numbers)
-            if not len(missing):
-                return self._gathered(virtual, columns, numbers, ReadCounts(0, 0, 0, len(keys)), needed)
-        # Others go on with their cells while these are read.
-        try:
-            decoded = decode(virtual, missing.tolist(), columns)
-            if decoded is None:
-                return None
-            values, counts = decoded
-            with self._cells.lock:
-                numbers = self._cells.numbers(keys)
-                for column, each in zip(columns, values, strict=True):
-                    # The compiler of types does not know that texts go with texts.
-                    _kept(self._cells, column).add(numbers[missing], virtual.placed.rows[missing], each)  # type: ignore[arg-type]
-                if len(self._missing(columns, numbers)):
-                    # Another thread let all cells go meanwhile.
-                    return None
-                counts = counts._replace(cache_hits=len(keys) - len(missing))
-                return self._gathered(virtual, columns, numbers, counts, needed)
-        except (Damaged, pa.ArrowInvalid):
+        numbers = cells.numbers(keys)
+        missing = _missing(cells, columns, numbers)
+        if not len(missing):
+            return _gathered(cells, virtual, columns, numbers, ReadCounts(0, 0, 0, len(keys)), needed)
+    # Others go on with their cells while these are read.
+    try:
+        decoded = decode(virtual, missing.tolist(), columns)
+        if decoded is None:
             return None
-
-    def _gathered(
-        self,
-        virtual: VirtualFile,
-        columns: Sequence[Column],
-        numbers: _Longs,
-        counts: ReadCounts,
-        needed: Predicate | None,
-    ) -> Gathered:
-        table = _Rows(self._cells, columns, numbers, virtual.placed.rows).table(needed)
-        self._cells.shrink()
-        return Gathered(table, counts)
-
-    def _missing(self, columns: Sequence[Column], numbers: _Longs) -> _Longs:
-        """The places of cells that lack a column."""
-        return np.flatnonzero(~np.logical_and.reduce([_kept(self._cells, column).has(numbers) for column in columns]))
-
-    def _columns(self, schema: VirtualSchema) -> list[Column] | None:
-        return self._schemas.get_or_make(schema, lambda: columns_of_schema(schema))
+        values, counts = decoded
+        with cells.lock:
+            numbers = cells.numbers(keys)
+            for column, each in zip(columns, values, strict=True):
+                # The compiler of types does not know that texts go with texts.
+                _of(cells, column).add(numbers[missing], virtual.placed.rows[missing], each)  # type: ignore[arg-type]
+            if len(_missing(cells, columns, numbers)):
+                # Another thread let all cells go meanwhile.
+                return None
+            counts = counts._replace(cache_hits=len(keys) - len(missing))
+            return _gathered(cells, virtual, columns, numbers, counts, needed)
+    except (Damaged, pa.ArrowInvalid):
+        return None
 
 
-def _kept(cells: Cells, column: Column) -> FixedCells | TextCells:
+def _columns(cells: Cells, virtual: VirtualFile) -> list[Column] | None:
+    """The columns of a small file that never changes, if all of them can be decoded here."""
+    if not 0 < virtual.rows <= MOST_ROWS or int(virtual.chunks[:, 1].sum()) > MOST_BYTES:
+        return None
+    schema = virtual.schema
+    # Values that are decoded here have the type that they had in their epoch.
+    if len(schema.leaves) > MOST_COLUMNS or not virtual.is_steady or virtual.epoch is not None:
+        return None
+    columns: list[Column] | None = cells.schemas.get_or_make(schema, lambda: columns_of_schema(schema))
+    return columns
+
+
+def _gathered(
+    cells: Cells,
+    virtual: VirtualFile,
+    columns: Sequence[Column],
+    numbers: _Longs,
+    counts: ReadCounts,
+    needed: Predicate | None,
+) -> Gathered:
+    table = _Rows(cells, columns, numbers, virtual.placed.rows).table(needed)
+    cells.shrink()
+    return Gathered(table, counts)
+
+
+def _missing(cells: Cells, columns: Sequence[Column], numbers: _Longs) -> _Longs:
+    """The places of cells that lack a column."""
+    return np.flatnonzero(~np.logical_and.reduce([_of(cells, column).has(numbers) for column in columns]))
+
+
+def _of(cells: Cells, column: Column) -> FixedCells | TextCells:
     if column.dtype is None:
         return cells.texts(column.name)
     return cells.fixed(column.name, column.type, column.dtype)

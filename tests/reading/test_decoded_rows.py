@@ -22,7 +22,7 @@ from windrow.planning.table_plans import plan_table
 from windrow.questions.naming import Question
 from windrow.questions.where import parse_where
 from windrow.reading.cells import Cells
-from windrow.reading.gathering import Gathering
+from windrow.reading.decoded_rows import decoded_rows
 from windrow.reading.read_context import ReadContext
 from windrow.reading.virtual_reader import VirtualReader
 from windrow.storage.handles import Handle
@@ -73,8 +73,8 @@ def table(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def gathering():
-    return Gathering(Cells(2**28))
+def cells():
+    return Cells(2**28)
 
 
 def planned(table, where, columns=COLUMNS):
@@ -143,11 +143,11 @@ CONDITIONS = st.lists(TESTS, min_size=1, max_size=3).map(" and ".join)
 
 @settings(max_examples=40, deadline=None)
 @given(where=st.none() | CONDITIONS, columns=st.sets(st.sampled_from(COLUMNS), min_size=1))
-def test_an_engine_selects_the_same_of_what_is_gathered_as_of_the_file(engine, table, gathering, where, columns):
+def test_an_engine_selects_the_same_of_what_is_gathered_as_of_the_file(engine, table, cells, where, columns):
     asked = tuple(name for name in COLUMNS if name in columns or (where and name in where))
     virtual, predicate = planned(table, where, asked)
     for each in virtual:
-        gathered = gathering.gather(each, predicate) or gathering.gather(each, predicate)
+        gathered = decoded_rows(cells, each, predicate) or decoded_rows(cells, each, predicate)
         assert (gathered is None) == (each.rows > 2**17 or not each.rows)
         if gathered is not None:
             rows = as_read(table, each)
@@ -161,19 +161,19 @@ def test_an_engine_selects_the_same_of_what_is_gathered_as_of_the_file(engine, t
 WHERE = "metric_name = 'metric_3' and timestamp < timestamptz '2026-01-01 00:05:00+00'"
 
 
-def test_rows_that_cannot_matter_are_left_out(engine, table, gathering):
+def test_rows_that_cannot_matter_are_left_out(engine, table, cells):
     (virtual,), predicate = planned(table, WHERE)
-    gathered = gathering.gather(virtual, predicate) or gathering.gather(virtual, predicate)
+    gathered = decoded_rows(cells, virtual, predicate) or decoded_rows(cells, virtual, predicate)
     assert differing(engine, gathered.table, as_read(table, virtual), WHERE) == 0
     assert differing(engine, gathered.table, as_read(table, virtual), None) == virtual.rows - len(gathered.table)
     assert 0 < len(gathered.table) < virtual.rows / 10
 
 
 def test_what_was_decoded_once_is_not_read_again(engine, table):
-    gathering = Gathering(Cells(2**28))
+    cells = Cells(2**28)
     (virtual,), predicate = planned(table, WHERE)
-    assert gathering.gather(virtual, predicate) is None  # nobody asked about these files before
-    first, second = gathering.gather(virtual, predicate), gathering.gather(virtual, predicate)
+    assert decoded_rows(cells, virtual, predicate) is None  # nobody asked about these files before
+    first, second = decoded_rows(cells, virtual, predicate), decoded_rows(cells, virtual, predicate)
     assert first.counts.bytes > 0
     assert first.counts.cache_hits == 0
     assert second.counts == (0, 0, 0, virtual.row_groups)
@@ -182,31 +182,30 @@ def test_what_was_decoded_once_is_not_read_again(engine, table):
 
 def test_more_than_may_be_kept_is_let_go_and_kept_again(engine, table):
     cells = Cells(1000)
-    gathering = Gathering(cells)
     (virtual,), predicate = planned(table, WHERE)
-    found = [gathering.gather(virtual, predicate) for _ in range(3)]
+    found = [decoded_rows(cells, virtual, predicate) for _ in range(3)]
     assert differing(engine, found[1].table, found[2].table, None) == 0
     assert found[2].counts == found[1].counts
     assert cells.weight == 0
 
 
-def test_types_of_which_an_engine_could_make_something_else_are_left_to_it(table, gathering):
+def test_types_of_which_an_engine_could_make_something_else_are_left_to_it(table, cells):
     (virtual,), predicate = planned(table, WHERE, ("metric_name", "timestamp", "exact"))
-    assert [gathering.gather(virtual, predicate) for _ in range(2)] == [None, None]
+    assert [decoded_rows(cells, virtual, predicate) for _ in range(2)] == [None, None]
 
 
 def test_files_that_are_gone_or_damaged_are_left_to_whoever_can_say_so(table):
-    gathering = Gathering(Cells(2**28))
+    cells = Cells(2**28)
     (virtual,), predicate = planned(table, WHERE)
-    gathering.gather(virtual, predicate)
+    decoded_rows(cells, virtual, predicate)
     store = virtual.files[virtual.segments[0].file].store
     path = store.path(virtual.files[virtual.segments[0].file].key)
     kept = path.read_bytes()
     try:
         path.write_bytes(bytes(len(kept)))
-        assert gathering.gather(virtual, predicate) is None
+        assert decoded_rows(cells, virtual, predicate) is None
         path.unlink()
-        assert gathering.gather(virtual, predicate) is None
+        assert decoded_rows(cells, virtual, predicate) is None
     finally:
         path.write_bytes(kept)
-    assert gathering.gather(virtual, predicate) is not None
+    assert decoded_rows(cells, virtual, predicate) is not None
