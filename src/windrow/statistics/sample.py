@@ -107,9 +107,13 @@ def redrawn(parts: Sequence[tuple[int, ColumnSample]], name: bytes, count: int =
     while (counts > sizes).any():
         counts = random.multivariate_hypergeometric(rows, wanted, method="marginals")
         wanted = wanted * 9 // 10
-    chosen = [np.sort(random.permutation(size)[:taken]) for size, taken in zip(sizes, counts, strict=True)]
-    known = [sample.known[places] for (_, sample), places in zip(parts, chosen, strict=True)]
-    values = [sample.values.take(pa.array(places)) for (_, sample), places in zip(parts, chosen, strict=True)]
+    chosen = [
+        (sample, np.sort(random.permutation(size)[:taken]))
+        for (_, sample), size, taken in zip(parts, sizes, counts, strict=True)
+        if taken
+    ]
+    values = [parts[0][1].values[:0], *(sample.values.take(pa.array(places)) for sample, places in chosen)]
+    known = [parts[0][1].known[:0], *(sample.known[places] for sample, places in chosen)]
     return ColumnSample(draw, np.concatenate(known), pa.concat_arrays(values))
 
 
