@@ -98,7 +98,7 @@ def windrow_table(slices: Slices, folder: Path, name: str = "metrics") -> Lake:
     """A lake with a table that holds the slices as its splits."""
     lake = windrow.connect(folder)
     lake.create_table(name, sort=_SORT, window="15m", mirror=False)
-    store, metastore, record = lake.context.store, lake.context.metastore, lake.table(name).record
+    store, metastore, record = lake.context.store, lake.context.metastore, lake.table(name).record()
     scope = CompactionScope(record.table_id, "default", 0, 0, record.settings.sort.canonical(), WINDOW)
     found = metastore.reserve_columns(record.table_id, slices.table(0).schema)
     ids = {column: each.field_id for column, each in found.items()}

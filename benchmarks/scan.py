@@ -203,7 +203,7 @@ def _planner(folder: Path, count: int) -> Any:
     """A table of so many time-sliced splits, and a way to plan a query of two of its 120 minutes."""
     lake = windrow.connect(folder)
     lake.create_table("metrics", sort="metric_name|host|timestamp/V2", window="15m")
-    store, metastore, record = lake.context.store, lake.context.metastore, lake.table("metrics").record
+    store, metastore, record = lake.context.store, lake.context.metastore, lake.table("metrics").record()
     scope = CompactionScope(record.table_id, "default", 0, 0, str(record.settings.sort), 900)
     sample = points(0, 1, 0, 1)
     ids = {name: column.field_id for name, column in metastore.reserve_columns(record.table_id, sample.schema).items()}
@@ -224,7 +224,7 @@ def _planner(folder: Path, count: int) -> Any:
     metastore.open_commit(record.table_id, CommitKind.INGEST, commit_id="commit", lease=600)
     metastore.publish("commit", add=splits, columns=list(ids))
     context = ScanContext("x", store, parsed=MemoryCache(2**28, weigh=weight_of), threads=2)
-    record = lake.table("metrics").record
+    record = lake.table("metrics").record()
     turn = iter(range(10**6))
 
     def plan() -> None:

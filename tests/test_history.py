@@ -45,7 +45,7 @@ class TestHistory:
         table.upkeep.expire.run(retention="1d")
         found = table.history()
         assert [each.kind for each in found] == [each.kind for each in table.inspect.commits()]
-        assert [each.version for each in found] == list(range(table.version, 0, -1))
+        assert [each.version for each in found] == list(range(table.version(), 0, -1))
         assert [found[-1].commit_id, found[-2].commit_id] == [each.commit_id for each in added]
         assert (found[-1].splits_added, found[-1].rows_added, found[-1].rows_removed) == (1, 2, 0)
         assert (found[0].splits_removed, found[0].rows_removed) == (1, 4)
@@ -57,7 +57,7 @@ class TestHistory:
         assert [each.version for each in table.history(limit=1)] == [3]
 
     def test_a_commit_that_is_open_made_no_version(self, table):
-        record = table.record
+        record = table.record()
         table.context.metastore.open_commit(record.table_id, "ingest", commit_id="open", lease=60)
         assert len(table.history()) == 0
         assert [each.commit_id for each in table.inspect.commits()] == ["open"]

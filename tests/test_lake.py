@@ -103,10 +103,10 @@ class TestTables:
     def test_settings_change_but_the_timestamp_does_not(self, lake):
         table = lake.create_table("metrics", sort=SORT)
         table.change.run(window="1h")
-        assert table.settings.window == 3600
+        assert table.settings().window == 3600
         with pytest.raises(InvalidInput, match="living table"):
             table.change.run(timestamp="host")
-        assert table.settings.timestamp == "timestamp"
+        assert table.settings().timestamp == "timestamp"
 
     def test_a_table_without_points_answers_no_rows(self, lake):
         lake.create_table("metrics", sort=SORT)
@@ -114,7 +114,7 @@ class TestTables:
 
     def test_at_takes_a_version_or_a_moment(self, lake):
         table = lake.create_table("metrics", sort=SORT)
-        assert table.at(version=0).version == table.at(timestamp=0).version == 0
+        assert table.at(version=0).version() == table.at(timestamp=0).version() == 0
         with pytest.raises(InvalidInput, match="one of the two"):
             table.at()
 
@@ -122,9 +122,9 @@ class TestTables:
         table = lake.create_table("events", sort="host|timestamp/V2")
         table.ingest(pa.table({"host": ["a"], "timestamp": pa.array([0], pa.timestamp("us", "UTC"))}))
         for before in ("2000-01-01", "2000-01-01T00:00:00Z", date(2000, 1, 1), datetime(2000, 1, 1, tzinfo=UTC)):
-            assert table.at(timestamp=before).version == 0
+            assert table.at(timestamp=before).version() == 0
         for after in ("2999-01-01", date(2999, 1, 1), 2**61):
-            assert table.at(timestamp=after).version == 1
+            assert table.at(timestamp=after).version() == 1
         for wrong in ("rubbish", "", "1", 1.5, True):
             with pytest.raises(InvalidInput, match="^timestamp: .* is no moment"):
                 table.at(timestamp=wrong)
@@ -135,7 +135,7 @@ class TestTables:
     def test_a_run_can_be_repeated_with_the_same_ids(self, tmp_path):
         counter = itertools.count()
         with open_lake(tmp_path, now=lambda: 5, new_id=lambda: f"id{next(counter)}") as lake:
-            assert lake.create_table("metrics", sort=SORT).record.table_id == "id1"
+            assert lake.create_table("metrics", sort=SORT).record().table_id == "id1"
 
 
 class TestSplits:
@@ -146,7 +146,7 @@ class TestSplits:
         return pa.table({"host": ["b" if minute % 2 else "a" for minute in minutes], "timestamp": times})
 
     def splits(self, table):
-        pages = table.context.metastore.splits(table.record.table_id, table.version)
+        pages = table.context.metastore.splits(table.record().table_id, table.version())
         return [split for page in pages for split in page]
 
     def test_files_are_stored_before_the_commit_that_shows_them(self, lake, monkeypatch):
@@ -216,7 +216,7 @@ class TestIngest:
     def test_every_file_equals_its_row_in_the_metastore(self, lake, rows):
         metrics = lake.create_table("metrics", sort=SORT)
         metrics.ingest(rows)
-        record = metrics.record
+        record = metrics.record()
         splits = [split for page in lake.context.metastore.splits(record.table_id, 1) for split in page]
         for split in splits:
             file = pq.read_metadata(pa.BufferReader(lake.context.store.get(split.key)))
@@ -231,7 +231,7 @@ class TestIngest:
         metrics.ingest(rows)
         with pytest.raises(InvalidInput, match="'host' is string in the table and double in the data"):
             metrics.ingest(rows.withColumn("host", rows.value))
-        assert metrics.version == 1
+        assert metrics.version() == 1
 
     def test_a_narrower_type_is_widened_to_the_tables_own(self, lake, rows):
         metrics = lake.create_table("metrics", sort=SORT)
@@ -245,11 +245,11 @@ class TestIngest:
         metrics = lake.create_table("metrics", sort=SORT)
         with pytest.raises(InvalidInput, match="metric_name"):
             metrics.ingest(rows.selectExpr("* except (metric_name)", "cast(null as string) as metric_name"))
-        assert metrics.version == 0
+        assert metrics.version() == 0
         assert metrics.inspect.commits()[0].state == "aborted"
 
     def test_no_rows_are_no_commit(self, lake, rows):
         metrics = lake.create_table("metrics", sort=SORT)
         assert metrics.ingest(rows.limit(0)).rows == 0
-        assert metrics.version == 0
+        assert metrics.version() == 0
         assert metrics.inspect.commits()[0].state == "aborted"

@@ -10,7 +10,6 @@ from itertools import chain, islice
 from typing import Any
 
 from windrow.engines.labels import LabelRow, Labels
-from windrow.errors import InvalidInput
 from windrow.metastore import CommitKind, CommitRecord, Metastore, RunRecord, TableRecord, WindowSummary
 from windrow.model.rows import Rows
 from windrow.model.scope import DEFAULT_SOURCE
@@ -129,7 +128,7 @@ class MergeRow:
 
 @dataclass(frozen=True, slots=True)
 class QuarantineRow:
-    """A split that is kept away from merging; queries read it as before."""
+    """A split that merging leaves out; queries read it as before."""
 
     split_id: str
     since: str
@@ -218,13 +217,13 @@ class TableDescription(ShownByField):
 
 @dataclass(frozen=True, slots=True)
 class Inspect:
-    """The views of one table at one version."""
+    """The views of one table, at its newest version or at an older one."""
 
     metastore: Metastore
-    table_id: str
-    version: int
-    asking: Callable[[], Labels] | None = field(default=None, repr=False, compare=False)
-    """How rows are asked, for what metadata does not tell."""
+    name: str
+    as_of: int | None
+    table_labels: Callable[[], Labels] = field(repr=False, compare=False)
+    """Makes the labels of the table, which may read rows."""
 
     def labels(self, column: str, where: str | None = None) -> Rows[LabelRow]:
         """Return the values of a column of text, of all rows or of those that meet a condition.
@@ -233,46 +232,24 @@ class Inspect:
 
         >>> metrics.inspect.labels("host", "timestamp >= '2026-01-01 10:00:00'")  # doctest: +SKIP
         """
-        return self._asked().values(column, where)
+        return self.table_labels().values(column, where)
 
     def series(self, where: str | None = None) -> int:
         """Count the series, in all rows or in those that meet a condition."""
-        return self._asked().series(where)
-
-    def _asked(self) -> Labels:
-        if self.asking is None:
-            raise InvalidInput("these views were made without a table to ask; use table.inspect")
-        return self.asking()
+        return self.table_labels().series(where)
 
     def windows(self) -> Rows[WindowRow]:
         """Return the windows in order of time, with counts."""
-        return Rows(WindowRow, tuple(map(_window_row, self.metastore.windows(self.table_id, self.version))))
+        return Rows(WindowRow, tuple(map(_window_row, self.metastore.windows(*self._snapshot()))))
 
     def splits(self, limit: int | None = None) -> Rows[SplitRow]:
         """Return the visible splits, ordered by window."""
-        pages = self.metastore.splits(self.table_id, self.version)
-        return Rows(SplitRow, tuple(_split_row(split) for split in islice(chain.from_iterable(pages), limit)))
+        splits = chain.from_iterable(self.metastore.splits(*self._snapshot()))
+        return Rows(SplitRow, tuple(map(_split_row, islice(splits, limit))))
 
     def commits(self, limit: int | None = None) -> Rows[CommitRow]:
         """Return the commits, newest first."""
-        records = self.metastore.commits(self.table_id, limit=limit)
-        return Rows(
-            CommitRow,
-            tuple(
-                CommitRow(
-                    commit_id=each.commit_id,
-                    kind=str(each.kind),
-                    state=str(each.state),
-                    version=each.version,
-                    opened_at=iso_time(each.opened_at),
-                    added=each.added,
-                    removed=each.removed,
-                    rows_added=each.rows_added,
-                    rows_removed=each.rows_removed,
-                )
-                for each in records
-            ),
-        )
+        return Rows(CommitRow, tuple(map(_commit_row, self.metastore.commits(self._table_id(), limit=limit))))
 
     def sources(self) -> Rows[SourceRow]:
         """Return the sources that were ingested, by name, with the rows that came of each and those dropped."""
@@ -295,50 +272,60 @@ class Inspect:
             ),
         )
 
-    def _published(self) -> Iterator[CommitRecord]:
-        """Yield the commits that made the versions up to this one, newest first."""
-        records = self.metastore.commits(self.table_id)
-        return (each for each in records if each.version is not None and each.version <= self.version)
-
     def merges(self, limit: int | None = None) -> Rows[MergeRow]:
         """Return the merges that were published, newest first."""
-        commits = self.metastore.commits(self.table_id)
-        merges = (each for each in commits if each.kind is CommitKind.COMPACT and each.published_at is not None)
-        return Rows(MergeRow, tuple(map(_merge_row, islice(merges, limit))))
+        return Rows(MergeRow, tuple(map(_merge_row, islice(self._merge_commits(), limit))))
 
     def quarantine(self) -> Rows[QuarantineRow]:
-        """Return the splits that are kept away from merging, with the reasons."""
-        kept = self.metastore.quarantined(self.table_id)
+        """Return the splits that merging leaves out, with the reasons."""
+        rows = self.metastore.quarantined(self._table_id())
         return Rows(
-            QuarantineRow, tuple(QuarantineRow(each.split_id, iso_time(each.since), each.reason) for each in kept)
+            QuarantineRow, tuple(QuarantineRow(each.split_id, iso_time(each.since), each.reason) for each in rows)
         )
 
     def runs(self, limit: int | None = None) -> Rows[RunRow]:
         """Return the runs of compaction, newest first."""
-        found = self.metastore.runs(self.table_id, limit=limit)
+        runs = self.metastore.runs(self._table_id(), limit=limit)
         rewrites = self._rewrites()
-        return Rows(RunRow, tuple(_run_row(run, *rewrites.get(run.run_id, (None, None))) for run in found))
-
-    def _rewrites(self) -> dict[str, tuple[int, int]]:
-        """How often rows were rewritten at most, and the bound, by the run that wrote them."""
-        found: dict[str, tuple[int, int]] = {}
-        for commit in self.metastore.commits(self.table_id):
-            run, rewrites = str(commit.summary.get("run")), commit.summary.get("rewrites")
-            if commit.kind is CommitKind.COMPACT and commit.published_at is not None and rewrites is not None:
-                most = max(int(rewrites), found.get(run, (0, 0))[0])
-                found[run] = most, int(commit.summary.get("rewrites_bound", 0))
-        return found
+        return Rows(RunRow, tuple(_run_row(run, *rewrites.get(run.run_id, (None, None))) for run in runs))
 
     def columns(self) -> Rows[ColumnRow]:
         """Return the columns, in order of their field ids."""
-        columns = self.metastore.columns(self.table_id, self.version)
-        return Rows(ColumnRow, tuple(ColumnRow(each.name, str(each.type), each.field_id) for each in columns))
+        return _columns(self.metastore, *self._snapshot())
+
+    def _table_id(self) -> str:
+        return self.metastore.table(self.name).table_id
+
+    def _snapshot(self) -> tuple[str, int]:
+        """Return the table's id and the version that the views are of."""
+        record = self.metastore.table(self.name)
+        return record.table_id, record.version if self.as_of is None else self.as_of
+
+    def _published(self) -> Iterator[CommitRecord]:
+        """Yield the commits that made the versions up to this one, newest first."""
+        table_id, version = self._snapshot()
+        records = self.metastore.commits(table_id)
+        return (each for each in records if each.version is not None and each.version <= version)
+
+    def _merge_commits(self) -> Iterator[CommitRecord]:
+        """Yield the commits of published merges, newest first."""
+        commits = self.metastore.commits(self._table_id())
+        return (each for each in commits if each.kind is CommitKind.COMPACT and each.published_at is not None)
+
+    def _rewrites(self) -> dict[str, tuple[int, int]]:
+        """Return how often rows were rewritten at most, and the bound, by the run that wrote them."""
+        by_run: dict[str, tuple[int, int]] = {}
+        for commit in self._merge_commits():
+            run, rewrites = str(commit.summary.get("run")), commit.summary.get("rewrites")
+            if rewrites is not None:
+                most = max(int(rewrites), by_run.get(run, (0, 0))[0])
+                by_run[run] = most, int(commit.summary.get("rewrites_bound", 0))
+        return by_run
 
 
 def describe(metastore: Metastore, record: TableRecord, version: int) -> TableDescription:
     """Return what a table is and how much it holds."""
-    inspect = Inspect(metastore, record.table_id, version)
-    windows = inspect.windows()
+    windows = metastore.windows(record.table_id, version)
     return TableDescription(
         name=record.name,
         table_id=record.table_id,
@@ -346,7 +333,7 @@ def describe(metastore: Metastore, record: TableRecord, version: int) -> TableDe
         version=version,
         created_at=iso_time(record.created_at),
         settings=record.settings.to_dict(),
-        columns=inspect.columns().to_dict(),
+        columns=_columns(metastore, record.table_id, version).to_dict(),
         windows=len(windows),
         splits=sum(row.splits for row in windows),
         rows=sum(row.rows for row in windows),
@@ -381,6 +368,11 @@ def iso_time(microseconds: int) -> str:
         return f"{microseconds} us"
 
 
+def _columns(metastore: Metastore, table_id: str, version: int) -> Rows[ColumnRow]:
+    columns = metastore.columns(table_id, version)
+    return Rows(ColumnRow, tuple(ColumnRow(each.name, str(each.type), each.field_id) for each in columns))
+
+
 def _window_text(window: Window | None) -> str:
     return "none (registered)" if window is None else str(window)
 
@@ -398,20 +390,34 @@ def _window_row(summary: WindowSummary) -> WindowRow:
     )
 
 
+def _commit_row(commit: CommitRecord) -> CommitRow:
+    return CommitRow(
+        commit_id=commit.commit_id,
+        kind=str(commit.kind),
+        state=str(commit.state),
+        version=commit.version,
+        opened_at=iso_time(commit.opened_at),
+        added=commit.added,
+        removed=commit.removed,
+        rows_added=commit.rows_added,
+        rows_removed=commit.rows_removed,
+    )
+
+
 def _merge_row(commit: CommitRecord) -> MergeRow:
-    said = commit.summary
+    summary = commit.summary
     return MergeRow(
-        window=str(said.get("window", "")),
+        window=str(summary.get("window", "")),
         version=commit.version,
         published_at=iso_time(commit.published_at or 0),
         splits_in=commit.removed,
         splits_out=commit.added,
         rows=commit.rows_added,
-        bytes_in=int(said.get("bytes_in", 0)),
-        bytes_out=int(said.get("bytes_out", 0)),
-        seconds=float(said.get("seconds", 0.0)),
-        why=str(said.get("why", "")),
-        run=str(said.get("run", "")),
+        bytes_in=int(summary.get("bytes_in", 0)),
+        bytes_out=int(summary.get("bytes_out", 0)),
+        seconds=float(summary.get("seconds", 0.0)),
+        why=str(summary.get("why", "")),
+        run=str(summary.get("run", "")),
         commit_id=commit.commit_id,
     )
 

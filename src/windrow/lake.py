@@ -19,7 +19,7 @@ from windrow.engines.explanation import Explanation
 from windrow.engines.lake_queries import queries_of
 from windrow.errors import AlreadyExists, NotFound, WindrowError
 from windrow.identity.binding import Accept
-from windrow.identity.folders import has_log, is_dropped, table_folders
+from windrow.identity.folders import has_log, is_dropped
 from windrow.inspection import TableRow, tables_as_rows
 from windrow.model.ids import check_name
 from windrow.model.limits import Limits
@@ -36,7 +36,7 @@ from windrow.table import Table
 if TYPE_CHECKING:
     from windrow.upkeep.drop import DropTable, RenameTable
     from windrow.upkeep.dropped import CollectDropped
-    from windrow.upkeep.rebuild import Rebuilt
+    from windrow.upkeep.rebuild import RebuildLost, RebuildTable
 
 __all__ = ["Lake", "connect", "open_lake"]
 
@@ -174,29 +174,34 @@ class Lake(Closing):
             raise
         return Table(self.context, name)
 
-    def rebuild_table(self, name: str) -> Rebuilt:
-        """Make a table again that the metastore lost, from its Delta log and its files; says what it cannot know.
+    @property
+    def rebuild_table(self) -> RebuildTable:
+        """Make a table again that the metastore lost, from its Delta log and its files, by the name of its folder.
 
-        `name` is that of its folder.
+        `rebuild_table(name)` is `rebuild_table.run(name)`; `rebuild_table.plan(name)` says what would come back.
         """
-        from windrow.upkeep.rebuild import rebuild_table
+        from windrow.upkeep.rebuild import RebuildTable
 
-        return rebuild_table(self.context, name)
+        return RebuildTable(self.context)
+
+    @property
+    def rebuild(self) -> RebuildLost:
+        """Make every table again that the metastore lost: `rebuild.plan()`, `rebuild.run()`, which is `rebuild()`."""
+        from windrow.upkeep.rebuild import RebuildLost
+
+        return RebuildLost(self.context)
 
     def lost_tables(self) -> list[str]:
-        """Return the folders of tables that lie in the lake and that the metastore does not know."""
-        known = self.context.metastore.folders()
-        return [folder for folder in table_folders(self.context.store) if folder not in known]
+        """Return the folders of tables that lie in the lake and are not in the metastore."""
+        from windrow.upkeep.rebuild import lost_tables
+
+        return lost_tables(self.context)
 
     def _is_lost(self, name: str) -> bool:
         """Whether the folder of a name holds a table that the metastore does not know."""
         if check_name(name) is not None or name in self.context.metastore.folders():
             return False
         return has_log(self.context.store, name) and not is_dropped(self.context.store, name)
-
-    def rebuild(self) -> list[Rebuilt]:
-        """Make every table again that the metastore lost, as `rebuild_table` does."""
-        return [self.rebuild_table(name) for name in self.lost_tables()]
 
     def tables(self) -> Rows[TableRow]:
         """Return all tables, by name."""

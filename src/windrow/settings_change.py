@@ -8,24 +8,35 @@ New splits use the new values, old ones keep theirs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from windrow.context import Context
 from windrow.metastore import TableRecord
-from windrow.model.settings import (
-    UNCHANGED,
-    Duration,
-    Names,
-    PolicySettings,
-    TableSettings,
-    Unchanged,
-    Verify,
-)
+from windrow.model.settings import Duration, Names, PolicySettings, TableSettings, Verify
 from windrow.model.sort_schema import SortSchema
 
-__all__ = ["ChangeSettings", "SettingChange", "SettingsChange"]
+__all__ = ["ChangeSettings", "NewSettings", "SettingChange", "SettingsChange"]
+
+
+class NewSettings(TypedDict, total=False):
+    """The settings that a change gives, as `Lake.create_table` takes them; the others stay as they are."""
+
+    sort: str | SortSchema
+    window: Duration
+    timestamp: str
+    timestamp_unit: str | None
+    timestamp_precision: str
+    tags: Names | None
+    partition_by: Names
+    bloom_filters: Names
+    compaction_start_time: int
+    late_data_acceptance_window: Duration
+    retention: Duration | None
+    target_split_size: str | int
+    mirror: bool
+    verify: Verify
+    policy: PolicySettings | dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,64 +62,24 @@ class SettingsChange:
 
 @dataclass(frozen=True, slots=True)
 class ChangeSettings:
-    """Changes of the settings of one table. What is not given stays as it is; `policy` is given as a whole."""
+    """Changes of the settings of one table; `policy` is given as a whole."""
 
     context: Context
     name: str
 
-    def plan(  # noqa: PLR0913 - each is a setting
-        self,
-        *,
-        sort: str | SortSchema | Unchanged = UNCHANGED,
-        window: Duration | Unchanged = UNCHANGED,
-        timestamp: str | Unchanged = UNCHANGED,
-        timestamp_unit: str | Unchanged | None = UNCHANGED,
-        timestamp_precision: str | Unchanged = UNCHANGED,
-        tags: Names | Unchanged | None = UNCHANGED,
-        partition_by: Names | Unchanged = UNCHANGED,
-        bloom_filters: Names | Unchanged = UNCHANGED,
-        compaction_start_time: int | Unchanged = UNCHANGED,
-        late_data_acceptance_window: Duration | Unchanged = UNCHANGED,
-        retention: Duration | Unchanged | None = UNCHANGED,
-        target_split_size: str | int | Unchanged = UNCHANGED,
-        mirror: bool | Unchanged = UNCHANGED,
-        verify: Verify | Unchanged = UNCHANGED,
-        policy: PolicySettings | dict[str, Any] | Unchanged = UNCHANGED,
-    ) -> SettingsChange:
+    def plan(self, **settings: Unpack[NewSettings]) -> SettingsChange:
         """Say what would differ, or refuse the change as `run` would; nothing is written."""
-        given = {name: value for name, value in locals().items() if name != "self"}
-        record, after = self._changed(given)
-        return _difference(record, after)
+        return _difference(*self._changed(settings))
 
-    def run(  # noqa: PLR0913 - each is a setting
-        self,
-        *,
-        sort: str | SortSchema | Unchanged = UNCHANGED,
-        window: Duration | Unchanged = UNCHANGED,
-        timestamp: str | Unchanged = UNCHANGED,
-        timestamp_unit: str | Unchanged | None = UNCHANGED,
-        timestamp_precision: str | Unchanged = UNCHANGED,
-        tags: Names | Unchanged | None = UNCHANGED,
-        partition_by: Names | Unchanged = UNCHANGED,
-        bloom_filters: Names | Unchanged = UNCHANGED,
-        compaction_start_time: int | Unchanged = UNCHANGED,
-        late_data_acceptance_window: Duration | Unchanged = UNCHANGED,
-        retention: Duration | Unchanged | None = UNCHANGED,
-        target_split_size: str | int | Unchanged = UNCHANGED,
-        mirror: bool | Unchanged = UNCHANGED,
-        verify: Verify | Unchanged = UNCHANGED,
-        policy: PolicySettings | dict[str, Any] | Unchanged = UNCHANGED,
-    ) -> SettingsChange:
+    def run(self, **settings: Unpack[NewSettings]) -> SettingsChange:
         """Change settings, and return what differs now."""
-        given = {name: value for name, value in locals().items() if name != "self"}
-        record, after = self._changed(given)
+        record, after = self._changed(settings)
         self.context.metastore.change_settings(record.table_id, after)
         return _difference(record, after)
 
-    def _changed(self, given: Mapping[str, Any]) -> tuple[TableRecord, TableSettings]:
+    def _changed(self, settings: NewSettings) -> tuple[TableRecord, TableSettings]:
         record = self.context.metastore.table(self.name)
-        values = {name: value for name, value in given.items() if value is not UNCHANGED}
-        return record, record.settings.changed(**values)
+        return record, record.settings.changed(**settings)
 
 
 def _difference(record: TableRecord, after: TableSettings) -> SettingsChange:

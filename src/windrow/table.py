@@ -65,25 +65,25 @@ class Table:
         parts += [format_bytes(found.size_bytes), f"sort {found.settings['sort']}"]
         return f"<Table {self.name}, version {found.version}: {', '.join(parts)}>"
 
-    @property
     def record(self) -> TableRecord:
-        """The table as the metastore knows it now."""
+        """Return the metastore's row of the table as it is now."""
         return self.context.metastore.table(self.name)
 
-    @property
     def settings(self) -> TableSettings:
-        """How the table is kept."""
-        return self.record.settings
+        """Return the settings as they are now."""
+        return self.record().settings
 
-    @property
     def version(self) -> int:
-        """The version that is read."""
-        return self.record.version if self.as_of is None else self.as_of
+        """Return the version that is read: the newest, or that of `at`."""
+        return self._version_of(self.record())
+
+    def _version_of(self, record: TableRecord) -> int:
+        return record.version if self.as_of is None else self.as_of
 
     @property
     def inspect(self) -> Inspect:
         """Read-only views of what the table is made of: windows, splits, commits, columns."""
-        return Inspect(self.context.metastore, self.record.table_id, self.version, self._labels)
+        return Inspect(self.context.metastore, self.name, self.as_of, self._labels)
 
     @property
     def compact(self) -> Compact:
@@ -92,7 +92,8 @@ class Table:
 
     def describe(self) -> TableDescription:
         """Return what the table is and how much it holds."""
-        return describe(self.context.metastore, self.record, self.version)
+        record = self.record()
+        return describe(self.context.metastore, record, self._version_of(record))
 
     @property
     def schema(self) -> pa.Schema:
@@ -104,7 +105,8 @@ class Table:
 
         Commits that are open or were given up are in `inspect.commits()`.
         """
-        return history(self.context.metastore, self.record.table_id, self.version, limit)
+        record = self.record()
+        return history(self.context.metastore, record.table_id, self._version_of(record), limit)
 
     def at(self, *, version: int | None = None, timestamp: str | date | int | None = None) -> Table:
         """Return the table as it was at a version, or at a moment.
@@ -117,7 +119,7 @@ class Table:
             raise InvalidInput("at: give a version or a timestamp, one of the two")
         if timestamp is not None:
             moment = parse_moment(timestamp, "timestamp")
-            version = self.context.metastore.version_at(self.record.table_id, moment)
+            version = self.context.metastore.version_at(self.record().table_id, moment)
         elif isinstance(version, bool) or not isinstance(version, int) or version < 0:
             raise InvalidInput(f"version: {version!r} is no version; give a whole number from 0 on")
         return Table(self.context, self.name, version)
@@ -185,8 +187,8 @@ class Table:
 
     def _labels(self) -> Labels:
         # What metadata tells and what rows tell must be of one version.
-        fixed = Table(self.context, self.name, self.version)
-        return Labels(self.name, fixed.relation(), fixed.settings, fixed.scan)
+        fixed = Table(self.context, self.name, self.version())
+        return Labels(self.name, fixed.relation(), fixed.settings(), fixed.scan)
 
     def scan(
         self,
@@ -229,5 +231,5 @@ class Table:
         return self._read().relation()
 
     def _read(self) -> TableVersion:
-        record = self.record
-        return TableVersion(self.context, record, record.version if self.as_of is None else self.as_of)
+        record = self.record()
+        return TableVersion(self.context, record, self._version_of(record))

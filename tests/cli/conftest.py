@@ -54,7 +54,7 @@ def call(here, capsys):
 def write_points(table, points):
     """Bring points in as Spark's tasks would, in this process."""
     rows = pa.RecordBatch.from_pylist(points, POINTS)
-    metastore, record, commit = table.context.metastore, table.record, table.context.new_id()
+    metastore, record, commit = table.context.metastore, table.record(), table.context.new_id()
     columns = metastore.reserve_columns(record.table_id, POINTS)
     metastore.open_commit(record.table_id, CommitKind.INGEST, commit_id=commit, lease=60)
     task = WriteTask(

@@ -99,7 +99,7 @@ def test_what_may_not_be_read_is_permission_denied(tmp_path, lake):
         for path in closed:
             path.chmod(0o755)
     check(answers, [*[(5, "permission denied")] * 7, (5, "Permission denied")])
-    assert windrow.connect(str(lake)).table("metrics").version == 2
+    assert windrow.connect(str(lake)).table("metrics").version() == 2
 
 
 def test_what_may_not_be_written_is_permission_denied(tmp_path, lake):
@@ -132,7 +132,7 @@ def test_a_disk_that_is_full_is_told(tmp_path, lake):
     answers = commands(tmp_path, ingest, [*ingest, "--memory-budget", "1MiB"], sql, prepare=full)
     assert [code in (2, 5) for code, _ in answers] == [True] * 3, answers
     assert not any("bug" in words for _, words in answers)
-    assert windrow.connect(str(lake)).table("metrics").version == 2
+    assert windrow.connect(str(lake)).table("metrics").version() == 2
 
 
 def with_optional_keys():

@@ -75,7 +75,7 @@ def connect(place):
 
 def check_invariants(lake, table):
     """Every visible file is sorted, lies in its window, and says of itself what the metastore says of it."""
-    store, record = lake.context.store, table.record
+    store, record = lake.context.store, table.record()
     for split in (each for page in lake.context.metastore.splits(record.table_id, record.version) for each in page):
         data = store.get(split.key)
         rows = pq.read_table(pa.BufferReader(data))

@@ -49,14 +49,14 @@ def test_every_window_becomes_one_file_and_no_answer_changes(lake):
 def test_a_second_run_finds_nothing_to_do(lake):
     table = lake.table("metrics")
     table.compact.run()
-    version = table.version
+    version = table.version()
     assert table.compact.run().planned == 0
-    assert table.version == version
+    assert table.version() == version
 
 
 def test_older_versions_stay_readable(lake):
     table = lake.table("metrics")
-    before = table.version
+    before = table.version()
     table.compact.run()
     assert sum(row.splits for row in table.at(version=before).inspect.windows()) == 30
 
@@ -85,7 +85,7 @@ def test_only_the_window_that_is_asked_for(lake):
 def test_a_run_leaves_a_row_and_merges_leave_commits(lake):
     table = lake.table("metrics")
     result = table.compact.run()
-    (row,) = lake.context.metastore.runs(table.record.table_id)
+    (row,) = lake.context.metastore.runs(table.record().table_id)
     assert (row.run_id, row.state, row.planned, row.done) == (result.run_id, RunState.DONE, 5, 5)
     assert (row.bytes_in, row.bytes_out, row.bytes_new) == (result.bytes_in, result.bytes_out, result.bytes_in)
     merges = table.inspect.merges()
@@ -113,7 +113,7 @@ def test_a_run_shows_how_often_rows_were_rewritten_and_the_bound(empty_lake, pol
 def test_runs_of_former_days_show_no_bound(lake):
     table = lake.table("metrics")
     run = RunRecord("former", RunState.DONE, started_at=1, ended_at=2)
-    lake.context.metastore.record_run(table.record.table_id, run)
+    lake.context.metastore.record_run(table.record().table_id, run)
     (row,) = table.inspect.runs()
     assert (row.rewrites, row.rewrites_bound) == (None, None)
 
@@ -216,7 +216,7 @@ class TestTwoCompactors:
     def test_the_second_to_publish_discards_its_merges(self, lake, tmp_path):
         table = lake.table("metrics")
         before = rows_of(lake)
-        mine = list(Planner(lake.context.metastore, table.record, lake.context.now()).merges())
+        mine = list(Planner(lake.context.metastore, table.record(), lake.context.now()).merges())
         assert table.compact.run().done == 5
         result = compaction_of(table).run(mine)
         assert (result.planned, result.done, result.skipped, result.failed) == (5, 0, 5, 0)
@@ -243,7 +243,7 @@ class TestTwoCompactors:
 
     def test_inputs_that_were_replaced_and_collected_are_no_poison(self, lake, tmp_path):
         table = lake.table("metrics")
-        mine = list(Planner(lake.context.metastore, table.record, lake.context.now()).merges())
+        mine = list(Planner(lake.context.metastore, table.record(), lake.context.now()).merges())
         keys = [split.key for merge in mine for split in merge.inputs]
         table.compact.run()
         for key in keys:
@@ -261,7 +261,7 @@ def losing(lake, tmp_path, at_step):
 
 
 def compaction_of(table, **parts):
-    record = table.record
+    record = table.record()
     noun = quick(table)
     made = noun._run(record, None, Bounds.of(2**27, 1), "full", threading.Event())
     return dataclasses.replace(made, **parts)
@@ -395,7 +395,7 @@ class TestFailuresOfOthers:
 
 
 def merges_of(table):
-    return Planner(table.context.metastore, table.record, table.context.now()).merges()
+    return Planner(table.context.metastore, table.record(), table.context.now()).merges()
 
 
 class TestCancelling:
@@ -489,7 +489,7 @@ def test_small_merges_share_a_task_and_large_ones_do_not(shelf):
 def test_leases_are_prolonged_while_they_are_held(lake):
     table = lake.table("metrics")
     metastore = lake.context.metastore
-    opened = metastore.open_commit(table.record.table_id, CommitKind.COMPACT, commit_id="c", lease=600)
+    opened = metastore.open_commit(table.record().table_id, CommitKind.COMPACT, commit_id="c", lease=600)
     beaten = threading.Event()
 
     class Heard:

@@ -106,8 +106,8 @@ def compared(rows, arrival):
 
 def test_all_experiments_on_a_small_table(lake):
     table = lake.table("metrics")
-    before, version, steps = rows_of(lake), table.version, []
-    record = table.record
+    before, version, steps = rows_of(lake), table.version(), []
+    record = table.record()
     result = tune(lake.context.metastore, lake.context.store, record, most_rows=500, on_step=steps.append)
     assert result.rows == 500
     assert result.sorting.rows == 500
@@ -124,7 +124,7 @@ def test_all_experiments_on_a_small_table(lake):
     assert "the sample has 500 of the window's" in result.layouts[0].why
     assert "fan-in 8" in steps
     assert ET.fromstring(result.plot()).tag.endswith("svg")
-    assert (rows_of(lake), table.version) == (before, version)
+    assert (rows_of(lake), table.version()) == (before, version)
 
 
 def test_targets_and_windows_are_measured_where_the_rows_are_there(lake):

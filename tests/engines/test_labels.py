@@ -64,7 +64,7 @@ def test_windows_of_one_host_each_need_no_data(lake, tmp_path):
 def test_an_older_version_has_its_own_labels(lake):
     table = lake.create_table("metrics", sort="metric_name|host|timestamp/V2")
     table.ingest(points(random.Random(1), 20, ["a"]))
-    version = table.version
+    version = table.version()
     table.ingest(points(random.Random(2), 20, ["b"]))
     assert [row.value for row in table.at(version=version).inspect.labels("host")] == ["a"]
     assert [row.value for row in table.inspect.labels("host")] == ["a", "b"]

@@ -306,7 +306,7 @@ class TestVersions:
         assert table.at(version=1).scan("value is null or value is not null").to_arrow().num_rows == 50
         assert table.at(timestamp=moment).scan().count() == 50
         when = datetime.fromtimestamp(moment / 10**6, UTC)
-        assert table.at(timestamp=when).version == table.at(timestamp=when.replace(tzinfo=None)).version == 1
+        assert table.at(timestamp=when).version() == table.at(timestamp=when.replace(tzinfo=None)).version() == 1
 
     def test_an_older_version_is_asked_by_a_query_beside_the_newest_of_other_tables(self, lake):
         table = lake.table("metrics")

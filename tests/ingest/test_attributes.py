@@ -82,7 +82,7 @@ class TestFiles:
         (tmp_path / "m.otlp.json").write_bytes((DATA / "metrics.json").read_bytes()[:-100])
         with pytest.raises(Damaged, match=r"m\.otlp\.json: expected ExportMetricsServiceRequests"):
             metrics.ingest(tmp_path / "m.otlp.json")
-        assert metrics.version == 0
+        assert metrics.version() == 0
 
     def test_a_share_that_is_none_is_refused(self, metrics):
         with pytest.raises(InvalidInput, match="rare_attributes=2"):
@@ -230,7 +230,7 @@ class TestSeries:
     def test_a_merge_of_splits_from_before_and_after_promotion_keeps_rows_and_ids(self, lake, metrics, tmp_path):
         metrics.ingest(write(tmp_path / "a.json", {"pod": "p1"}, *[{}] * 300))
         metrics.ingest(write(tmp_path / "b.json", {"pod": "p1"}, {"pod": "p2"}))
-        store, record = lake.context.store, metrics.record
+        store, record = lake.context.store, metrics.record()
         splits = [split for page in lake.context.metastore.splits(record.table_id, 2) for split in page]
         ids = {column.name: column.field_id for column in lake.context.metastore.columns(record.table_id)}
         (merged,) = merge_splits(

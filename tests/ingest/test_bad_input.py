@@ -56,7 +56,7 @@ class TestRows:
         hosts = ["x" * 2**20 + str(n) for n in range(4)]
         metrics.ingest(points(4, host=hosts, payload=["ä" * 2**21] * 4))
         (split,) = metrics.inspect.splits()
-        zone = next(iter(lake.context.metastore.splits(metrics.record.table_id, 1)))[0].zones[1]
+        zone = next(iter(lake.context.metastore.splits(metrics.record().table_id, 1)))[0].zones[1]
         assert len(zone.minimum.to_json()) + len(zone.maximum.to_json()) + len(zone.regex or "") < 2000
         assert split.size_bytes < 2**20, "they compress well"
         found = lake.sql("select host, length(payload) as n from metrics order by host").to_dict()
@@ -78,7 +78,7 @@ class TestRows:
             InvalidInput, match=r"'timestamp' is timestamp\[us, tz=UTC\] in the table and timestamp\[us\]"
         ):
             metrics.ingest(local)
-        assert (metrics.version, count(lake)) == (1, 10)
+        assert (metrics.version(), count(lake)) == (1, 10)
 
     def test_a_table_may_keep_times_without_a_zone_which_are_utc(self, lake, metrics):
         berlin = datetime(2024, 1, 1, 1, tzinfo=ZoneInfo("Europe/Berlin"))
@@ -104,7 +104,7 @@ class TestRows:
         far = pa.array([datetime(3000, 1, 1, tzinfo=UTC)], pa.timestamp("us", "UTC"))
         with pytest.raises(InvalidInput, match="times of column 'timestamp' lie out of the years 1677 to 2262"):
             fine.ingest(points(1).set_column(2, "timestamp", far))
-        assert (fine.version, metrics.ingest(points(1).set_column(2, "timestamp", far)).rows) == (0, 1)
+        assert (fine.version(), metrics.ingest(points(1).set_column(2, "timestamp", far)).rows) == (0, 1)
 
 
 def cut_short(path):
@@ -136,7 +136,7 @@ class TestFiles:
         cut_short(path)
         with pytest.raises(Damaged, match=path.name):
             metrics.ingest(path)
-        assert (metrics.version, list(metrics.inspect.splits())) == (0, [])
+        assert (metrics.version(), list(metrics.inspect.splits())) == (0, [])
 
     def test_a_file_that_vanishes_after_it_was_found_is_refused_by_name(self, metrics, path):
         (file,) = find_files([str(path)])
@@ -185,14 +185,14 @@ class TestFilesInMidRead:
         metrics.ingest(points(1))
         with pytest.raises(NotFound, match=r"11\.parquet: the file is gone"):
             self.ingest(metrics, files, lambda: files[11].unlink(missing_ok=True))
-        assert (metrics.version, count(lake)) == (1, 1)
+        assert (metrics.version(), count(lake)) == (1, 1)
         assert metrics.inspect.commits()[0].state == "aborted"
 
     def test_a_file_that_is_cut_while_others_are_read_leaves_the_table_as_it_was(self, lake, metrics, files):
         metrics.ingest(points(1))
         with pytest.raises(Damaged, match=r"11\.parquet"):
             self.ingest(metrics, files, lambda: cut_short(files[11]))
-        assert (metrics.version, count(lake)) == (1, 1)
+        assert (metrics.version(), count(lake)) == (1, 1)
 
     def test_a_file_that_is_cut_while_it_is_read_does_not_end_the_process(self, tmp_path):
         path = tmp_path / "large.parquet"
@@ -249,7 +249,7 @@ with windrow.connect(sys.argv[1]) as lake:
     except StorageError:
         print("refused")
     resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    print(events.version)
+    print(events.version())
     events.ingest(rows(60_000))
     print(lake.sql("select count(*) as n from events").to_dict()[0]["n"])
 """
@@ -263,12 +263,12 @@ class TestFullDisk:
             metrics.ingest(points(10))
             with pytest.raises(StorageError, match="the disk is full; free some space"):
                 metrics.ingest(noise(150_000))
-            assert (metrics.version, count(lake)) == (1, 10)
+            assert (metrics.version(), count(lake)) == (1, 10)
             for path in small_disk.rglob("*"):
                 if path.is_file() and path.stem not in {split.split_id for split in metrics.inspect.splits()}:
                     path.unlink()
             metrics.ingest(points(10))
-            assert (metrics.version, count(lake)) == (2, 20)
+            assert (metrics.version(), count(lake)) == (2, 20)
 
     def test_a_full_disk_under_the_metastore_too(self, small_disk):
         with windrow.connect(small_disk) as lake:
@@ -281,7 +281,7 @@ class TestFullDisk:
             with pytest.raises((StorageError, MetastoreError)):
                 metrics.ingest(points(100))
             ballast.unlink()
-            assert (metrics.version, count(lake)) == (1, 10)
+            assert (metrics.version(), count(lake)) == (1, 10)
             metrics.ingest(points(100))
             assert count(lake) == 110
 
@@ -339,7 +339,7 @@ class TestS3:
             s3_faults.set(method, 1, "late", 6)
             source = points(20) if method == "PUT" else f"{remote.url}/metrics"
             assert failure_of(lambda source=source: metrics.ingest(source)) is not None
-            assert (s3_faults.struck, metrics.version) == (1, 1)
+            assert (s3_faults.struck, metrics.version()) == (1, 1)
 
     def test_a_source_that_cannot_be_fetched_is_named(self, remote, s3_url, s3_faults):
         sink = pa.BufferOutputStream()
@@ -347,10 +347,10 @@ class TestS3:
         remote.context.store.put("raw/a.parquet", sink.getvalue().to_pybytes())
         for nth in itertools.count(1):
             s3_faults.set("GET", nth, "slow down")
-            version = remote.table("metrics").version
+            version = remote.table("metrics").version()
             failed = failure_of(lambda: remote.table("metrics").ingest(f"{s3_url}/raw"))
             assert failed is None or f"{s3_url}/raw" in failed
-            assert remote.table("metrics").version == version + (failed is None)
+            assert remote.table("metrics").version() == version + (failed is None)
             if not s3_faults.struck:
                 break
         assert nth > 2

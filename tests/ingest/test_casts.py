@@ -54,7 +54,7 @@ class TestWholeNumbersAmongDoubles:
             table.ingest(readings(pa.array([1, INEXACT])))
         assert f"value={INEXACT}" in str(error.value)
         assert 'cast={"value": "double"}' in str(error.value)
-        assert table.version == 1
+        assert table.version() == 1
         assert table.ingest(readings(pa.array([1, INEXACT])), cast={"value": "double"}).rows == 2
         assert stored(lake) == [0.5, 1.0, float(2**53)]
 

@@ -80,7 +80,7 @@ def collect_orphans(lake):
     table = lake.table("metrics")
     collected = table.upkeep.gc.run(grace=0)
     stored = {info.key for info in lake.context.store.list("metrics") if info.key.endswith(".parquet")}
-    pages = lake.context.metastore.splits(table.record.table_id, table.version)
+    pages = lake.context.metastore.splits(table.record().table_id, table.version())
     assert stored == {split.key for page in pages for split in page}
     assert collected.unknown_files == collected.retired_splits == 0
     return collected.orphan_files

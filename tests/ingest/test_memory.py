@@ -83,4 +83,4 @@ def test_threads_are_checked_before_anything_is_written(tmp_path):
         table = lake.create_table("events", sort="host|timestamp/V2")
         with pytest.raises(InvalidInput, match="threads"):
             table.ingest(pa.table({"timestamp": [1], "host": ["a"]}), threads=0)
-        assert table.version == 0
+        assert table.version() == 0

@@ -54,7 +54,7 @@ def contents(folder):
 
 
 def splits(table, query=None):
-    record = table.record
+    record = table.record()
     pages = table.context.metastore.splits(record.table_id, record.version, query or SplitQuery())
     return [split for page in pages for split in page]
 
@@ -95,7 +95,7 @@ class TestRegistering:
 
     def test_they_are_never_merged(self, lake, metrics, raw):
         metrics.register.run(raw)
-        (left,) = Planner(lake.context.metastore, metrics.record, now=lake.context.now()).decisions()
+        (left,) = Planner(lake.context.metastore, metrics.record(), now=lake.context.now()).decisions()
         assert (left.count, left.why) == (3, "it has no window: registered files are never merged")
 
     def test_numbers_widen_and_new_columns_appear(self, lake, metrics, raw):
@@ -131,7 +131,7 @@ class TestRegistering:
         plan = metrics.register.plan(str(raw / "*.parquet"))
         assert (len(plan.files), plan.rows, plan.empty, plan.already_registered) == (3, 30, 1, 0)
         assert plan.new_columns == ("metric_name", "host", "timestamp", "value")
-        assert (metrics.version, list(metrics.inspect.commits())) == (0, [])
+        assert (metrics.version(), list(metrics.inspect.commits())) == (0, [])
         assert not (tmp_path / "lake" / "metrics").exists()
 
     def test_progress_is_told_file_by_file(self, metrics, raw):
@@ -252,7 +252,7 @@ class TestRefusals:
             metrics.register.run([path.parent / "0.parquet", path])
         with pytest.raises(error, match=match):
             metrics.register.plan(path)
-        assert (metrics.version, list(metrics.inspect.commits())) == (0, [])
+        assert (metrics.version(), list(metrics.inspect.commits())) == (0, [])
 
     def test_another_type_is_named_with_the_file_and_both_types(self, metrics, raw):
         pq.write_table(points().set_column(1, "host", pa.array(range(10))), raw / "x.parquet")
@@ -261,7 +261,7 @@ class TestRefusals:
         metrics.ingest(points(1))
         with pytest.raises(InvalidInput, match=r"x\.parquet: column 'host' is int64, in the table string"):
             metrics.register.run(raw / "x.parquet")
-        assert metrics.version == 1
+        assert metrics.version() == 1
 
     def test_rows_that_cannot_be_points_are_refused(self, metrics, raw):
         pq.write_table(points().drop_columns(["timestamp"]), raw / "x.parquet")
@@ -296,13 +296,13 @@ class TestRefusals:
             metrics.register.run(tmp_path / "lake" / "metrics")
 
     def test_a_file_that_changes_meanwhile_is_refused(self, metrics, raw):
-        looked_at = look_at(url_of(str(raw / "0.parquet")), metrics.settings, {})
+        looked_at = look_at(url_of(str(raw / "0.parquet")), metrics.settings(), {})
         pq.write_table(points(3), raw / "0.parquet")
         with pytest.raises(Conflict, match="changed while it was being registered"):
             looked_at.sidecar({})
 
     def test_a_file_that_vanishes_meanwhile_is_refused(self, metrics, raw):
-        looked_at = look_at(url_of(str(raw / "0.parquet")), metrics.settings, {})
+        looked_at = look_at(url_of(str(raw / "0.parquet")), metrics.settings(), {})
         (raw / "0.parquet").unlink()
         with pytest.raises(NotFound, match=r"0\.parquet"):
             looked_at.sidecar({})
@@ -313,7 +313,7 @@ class TestRefusals:
 
         with pytest.raises(KeyboardInterrupt):
             metrics.register.run(raw, on_file=stop)
-        assert (metrics.version, metrics.inspect.commits()[0].state) == (0, "aborted")
+        assert (metrics.version(), metrics.inspect.commits()[0].state) == (0, "aborted")
 
 
 @pytest.mark.s3

@@ -40,7 +40,7 @@ class TestBatches:
     def test_a_dataframe_becomes_one_commit(self, lake, rows):
         self.save(rows, lake, source="nightly")
         self.save(rows, lake, source="nightly")
-        assert lake.table("metrics").version == 2
+        assert lake.table("metrics").version() == 2
         assert values(lake) == sorted([*range(20), *range(20)])
         assert [commit.state for commit in lake.table("metrics").inspect.commits()] == ["published"] * 2
 
@@ -57,7 +57,7 @@ class TestBatches:
         with pytest.raises(PySparkException, match="metric_name"):
             self.save(rows.selectExpr("* except (metric_name)", "cast(null as string) as metric_name"), lake)
         table = lake.table("metrics")
-        assert table.version == 0
+        assert table.version() == 0
         assert [commit.state for commit in table.inspect.commits()] == ["aborted"]
 
     def test_an_unknown_table_is_refused_with_the_nearest_name(self, lake, rows):
@@ -96,17 +96,17 @@ class TestStreams:
 
     def test_each_batch_is_a_commit_that_a_replay_leaves_alone(self, lake, start, tmp_path):
         start(drop_late="false")
-        assert (lake.table("metrics").version, values(lake)) == (3, list(range(30)))
+        assert (lake.table("metrics").version(), values(lake)) == (3, list(range(30)))
         for name in ("2", ".2.crc"):
             (tmp_path / "checkpoint" / "commits" / name).unlink()
         start(drop_late="false")
-        assert (lake.table("metrics").version, values(lake)) == (3, list(range(30)))
+        assert (lake.table("metrics").version(), values(lake)) == (3, list(range(30)))
         commits = [lake.context.metastore.commit(row.commit_id) for row in lake.table("metrics").inspect.commits()]
         assert [commit.summary["batch_id"] for commit in commits] == [2, 1, 0]
 
     def test_late_rows_stop_it_by_default_and_a_restart_that_takes_them_loses_none(self, lake, start):
         with pytest.raises(PySparkException, match="10 of 10 rows are late"):
             start()
-        assert lake.table("metrics").version == 0
+        assert lake.table("metrics").version() == 0
         start(drop_late="false")
         assert values(lake) == list(range(30))

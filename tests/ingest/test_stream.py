@@ -79,7 +79,7 @@ def values(lake):
 class TestBatches:
     def test_a_batch_is_one_commit_with_the_checkpoint_of_its_query(self, lake):
         result = take(lake, StreamBatch("q", 0), points([1, 2]))
-        table = lake.table("metrics").record.table_id
+        table = lake.table("metrics").record().table_id
         assert (result.version, result.rows, result.replayed) == (1, 2, False)
         assert lake.context.metastore.checkpoint(table, "default@q") == "0"
         assert lake.context.metastore.commit(result.commit_id).summary["query_id"] == "q"
@@ -88,7 +88,7 @@ class TestBatches:
         first = take(lake, StreamBatch("q", 0), points([1, 2]))
         take(lake, StreamBatch("q", 1), points([3]))
         assert take(lake, StreamBatch("q", 0), points([1, 2])) == replace(first, replayed=True)
-        assert (lake.table("metrics").version, values(lake)) == (2, [1, 2, 3])
+        assert (lake.table("metrics").version(), values(lake)) == (2, [1, 2, 3])
 
     def test_queries_sources_and_tables_do_not_stand_for_each_other(self, lake):
         lake.create_table("events", sort="host|timestamp/V2")
@@ -103,7 +103,7 @@ class TestBatches:
         take(lake, StreamBatch("q", 0), points([1]))
         result = take(lake, StreamBatch("q", 1), points([]))
         assert (result.rows, result.splits, result.version) == (0, 0, 2)
-        assert lake.context.metastore.checkpoint(lake.table("metrics").record.table_id, "default@q") == "1"
+        assert lake.context.metastore.checkpoint(lake.table("metrics").record().table_id, "default@q") == "1"
 
     def test_a_stream_may_begin_with_an_empty_batch(self, lake):
         take(lake, StreamBatch("q", 0), points([]))
@@ -246,7 +246,7 @@ class TestQueries:
         for _ in range(2):
             self.run(stream.start(incoming(), str(tmp_path / "checkpoint"), trigger={"availableNow": True}))
         assert values(lake) == list(range(30))
-        assert lake.table("metrics").version == 3
+        assert lake.table("metrics").version() == 3
 
     def test_a_batch_that_spark_repeats_is_taken_once(self, lake, incoming, tmp_path):
         """Spark notes a batch as done only after the sink; a driver that dies in between runs it again."""

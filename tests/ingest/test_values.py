@@ -45,4 +45,4 @@ def test_they_are_the_rows_of_the_table(lake, table, rows):
 def test_what_is_no_table_is_refused_with_what_to_do(table, rows, message):
     with pytest.raises(InvalidInput, match=message):
         table.ingest(rows)
-    assert table.version == 0
+    assert table.version() == 0

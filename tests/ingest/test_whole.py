@@ -159,13 +159,13 @@ def check_split(table, split):
     )
     require("TW-2", duration=split.window.duration)
     require("TW-3", windows_in=set(map(window_of, rows)), windows_out=[split.window])
-    assert {partition_id(row, table.settings.partition_by) for row in rows} == {split.scope.partition_id}
+    assert {partition_id(row, table.settings().partition_by) for row in rows} == {split.scope.partition_id}
     require("SS-1", table=stored, schema=schema)
     require("SS-2", table=stored, schema=schema)
     nulls = {name: zone.null_count for name, zone in zip(schema.column_names, split.zones, strict=True)}
     require("SS-3", schema=schema, file_columns=stored.column_names, null_counts=nulls, row_count=len(rows))
     told = {key.decode(): value.decode() for key, value in metadata.metadata.items()}
-    require("SS-4", schema_before=table.settings.sort.canonical(), schema_after=told["windrow.sort_schema"])
+    require("SS-4", schema_before=table.settings().sort.canonical(), schema_after=told["windrow.sort_schema"])
     sorting = [
         (metadata.schema.column(each.column_index).path, each.descending, each.nulls_first)
         for each in metadata.row_group(0).sorting_columns
@@ -191,7 +191,7 @@ def check_split(table, split):
 
 def check_table(table, expected):
     """The splits hold the expected rows, no more and no fewer, and queries see as many."""
-    record = table.record
+    record = table.record()
     splits = [split for page in table.context.metastore.splits(record.table_id, record.version) for split in page]
     stored = [row for split in splits for row in check_split(table, split)]
     require("DM-2", points_accepted=len(expected), points_written=len(stored))
@@ -237,13 +237,13 @@ def run(lakes, data):
     for batch in data.draw(st.lists(batches(needed=partition_by), min_size=1, max_size=3)):
         taken, late, ahead = judged(batch)
         if not taken:
-            version = table.version
+            version = table.version()
             if batch.rows.num_rows:
                 with pytest.raises(InvalidInput, match="would be dropped"):
                     lakes.ingest(table, batch)
             else:
                 assert lakes.ingest(table, batch).rows == 0
-            assert table.version == version
+            assert table.version() == version
             continue
         result = lakes.ingest(table, batch)
         assert (result.rows, result.late, result.future) == (len(taken), late, ahead)

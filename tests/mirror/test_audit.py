@@ -75,7 +75,7 @@ def check_mends(lake, table, before):
     assert mended.repaired
     assert table.upkeep.check(data=True).sound
     assert all(lake.context.store.get(key(each)) == content for each, content in intact.items())
-    assert [delta_rows(lake, version) for version in range(table.version + 1)] == before
+    assert [delta_rows(lake, version) for version in range(table.version() + 1)] == before
 
 
 @pytest.mark.parametrize("number", [0, 2, COUNT])
@@ -198,7 +198,7 @@ def test_an_entry_of_an_absurd_number_is_reported(lake, table):
     assert "stands alone" in finding.problem
     assert table.upkeep.check(repair=True).findings == (finding,)
     with pytest.raises(windrow.errors.Damaged, match="no log counts up to"):
-        lake.context.metastore.mirror.version(table.record)
+        lake.context.metastore.mirror.version(table.record())
 
 
 class TestCheckpoints:

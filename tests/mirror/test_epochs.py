@@ -37,8 +37,8 @@ def folder(lake):
 
 def drop_early(table):
     """Take the splits of the first epoch out, as retention does."""
-    metastore, table_id = table.context.metastore, table.record.table_id
-    splits = chain.from_iterable(metastore.splits(table_id, table.version))
+    metastore, table_id = table.context.metastore, table.record().table_id
+    splits = chain.from_iterable(metastore.splits(table_id, table.version()))
     old = [split.split_id for split in splits if not split.scope.doc_mapping_uid]
     metastore.open_commit(table_id, CommitKind.EXPIRE, commit_id="expire-1", lease=60)
     metastore.publish("expire-1", replace=old)
@@ -97,7 +97,7 @@ def test_a_metastore_that_was_lost_comes_back_with_its_epochs(lake, retyped):
     retyped.retype.run("load", "string", old_values="cast")
     retyped.ingest(rows(LATE, ["many"], pa.string()))
     root = lake.context.store.root
-    before, record = retyped.scan().to_arrow(), retyped.record
+    before, record = retyped.scan().to_arrow(), retyped.record()
     history = lake.context.metastore.history(record.table_id)
     lake.close()
     for path in root.glob("windrow.db*"):
@@ -105,7 +105,7 @@ def test_a_metastore_that_was_lost_comes_back_with_its_epochs(lake, retyped):
     with windrow.connect(root, accept="repair") as again:
         again.rebuild_table("events")
         table = again.table("events")
-        assert (table.record.schema_epoch, table.version) == (2, record.version)
+        assert (table.record().schema_epoch, table.version()) == (2, record.version)
         assert again.context.metastore.history(record.table_id) == history
         assert table.scan().to_arrow().sort_by("load") == before.sort_by("load")
         assert not table.upkeep.check(data=True).findings
@@ -115,8 +115,8 @@ def test_a_metastore_that_was_lost_comes_back_with_its_epochs(lake, retyped):
 
 def test_no_checkpoint_is_made_that_only_windrow_could_make(lake, retyped, caplog):
     metastore = lake.context.metastore
-    while (version := retyped.version) <= CHECKPOINT_EVERY:
-        metastore.open_commit(retyped.record.table_id, CommitKind.EXPIRE, commit_id=f"x{version}", lease=60)
+    while (version := retyped.version()) <= CHECKPOINT_EVERY:
+        metastore.open_commit(retyped.record().table_id, CommitKind.EXPIRE, commit_id=f"x{version}", lease=60)
         metastore.publish(f"x{version}")
     assert not list((lake.context.store.root / "events" / "_delta_log").glob("*.checkpoint.parquet"))
     assert not caplog.records

@@ -24,7 +24,7 @@ def mirrored(world, table):
     log = Log(world.store, table.name)
     assert live_paths(log.entries()) == {split.key.removeprefix("events/") for split in visible(table)}
     versions = [entry.origin["version"] for entry in log.entries()]
-    assert versions == list(range(table.version + 1))
+    assert versions == list(range(table.version() + 1))
 
 
 @pytest.mark.parametrize("kind", [FaultKind.ERROR, FaultKind.TORN, FaultKind.LOST])
@@ -60,18 +60,18 @@ def test_two_who_follow_at_once_write_each_version_once(world):
         table.change.run(mirror=True)
         mirrors = [Mirror(lake.context.metastore, world.store) for _ in range(3)]
         for mirror in mirrors:
-            assert mirror.version(table.record) is None
+            assert mirror.version(table.record()) is None
 
         class Turns(FaultyStore):
             """Lets another one follow before each entry is written."""
 
             def put_if_absent(self, key, data):
-                mirrors[1].follow(table.record)
+                mirrors[1].follow(table.record())
                 return super().put_if_absent(key, data)
 
-        assert Mirror(lake.context.metastore, Turns(world.store)).follow(table.record) == 5
+        assert Mirror(lake.context.metastore, Turns(world.store)).follow(table.record()) == 5
         mirrored(world, table)
-        assert [mirror.follow(table.record) for mirror in mirrors] == [5, 5, 5]
+        assert [mirror.follow(table.record()) for mirror in mirrors] == [5, 5, 5]
 
 
 def test_a_mirror_that_is_too_far_behind_begins_anew_from_what_is_visible(world):

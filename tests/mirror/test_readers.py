@@ -42,10 +42,10 @@ def test_every_version_is_a_delta_version_of_the_same_number(lake, table):
         table, [split for split in visible(table) if split.time_min and split.time_min % 3600_000_000 < 900_000_000]
     )
     table.upkeep.expire.run(retention=60)
-    assert DeltaTable(folder(lake, table)).version() == table.version == 4
+    assert DeltaTable(folder(lake, table)).version() == table.version() == 4
     for version in range(5):
         delta = DeltaTable(folder(lake, table), version=version)
-        assert delta.transaction_version(f"windrow.{table.record.table_id}") == version
+        assert delta.transaction_version(f"windrow.{table.record().table_id}") == version
         shown = {str(lake.context.store.path(split.key)) for split in visible(table.at(version=version))}
         assert set(delta.file_uris()) == shown
         assert delta_rows(lake, table, version) == windrow_rows(lake, table, version)
@@ -54,7 +54,7 @@ def test_every_version_is_a_delta_version_of_the_same_number(lake, table):
 def test_other_readers_equal_ours_at_a_hundred_versions_of_ingest_and_compaction(lake, table):
     """deltalake (two ways), Polars, and pyarrow over the mirror's own list of files."""
     draw = random.Random(7)
-    while table.version < CHECKPOINT_EVERY + 5:
+    while table.version() < CHECKPOINT_EVERY + 5:
         splits = [split for split in visible(table) if not split.window.overflow]
         if len(splits) > 4 and draw.random() < 0.3:
             first = draw.choice(splits)
@@ -63,7 +63,7 @@ def test_other_readers_equal_ours_at_a_hundred_versions_of_ingest_and_compaction
         else:
             minutes = [draw.choice((None, draw.randrange(45))) for _ in range(draw.randrange(1, 4))]
             table.ingest(points(*minutes, host=draw.choice("abc")))
-    place, newest = folder(lake, table), table.version
+    place, newest = folder(lake, table), table.version()
     assert (lake.context.store.root / "events/_delta_log/_last_checkpoint").exists()
     for version in draw.sample(range(1, newest + 1), 100):
         expected = windrow_rows(lake, table, version)
@@ -142,8 +142,8 @@ def test_without_the_setting_there_is_no_mirror(lake):
 def test_the_log_says_enough_to_make_the_table_again(lake, table):
     table.ingest(points(0))
     said = DeltaTable(folder(lake, table)).metadata().configuration
-    assert json.loads(said["windrow.settings"]) == table.settings.to_dict()
-    assert said["windrow.table_id"] == table.record.table_id
+    assert json.loads(said["windrow.settings"]) == table.settings().to_dict()
+    assert said["windrow.table_id"] == table.record().table_id
     assert {name for name, _, _ in json.loads(said["windrow.columns"])} == {"host", "timestamp", "value"}
 
 

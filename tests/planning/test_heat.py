@@ -49,7 +49,7 @@ def test_windows_that_are_asked_for_are_merged_first(lake, tmp_path):
     ask(lake, 1)
     lake.context.heat.close()
     with windrow.connect(tmp_path) as another:
-        assert another.context.metastore.heat(another.table("metrics").record.table_id) == pytest.approx(
+        assert another.context.metastore.heat(another.table("metrics").record().table_id) == pytest.approx(
             {start(0): 2.0, start(1): 1.0}
         )
         asked_first = order(another)

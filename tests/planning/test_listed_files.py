@@ -46,7 +46,7 @@ def table(tmp_path_factory):
 
 def planned(table, where, columns, kept, version=None):
     question = Question(columns, None if where is None else parse_where(where))
-    record, context = table.record, scan_context(table.context)
+    record, context = table.record(), scan_context(table.context)
     return plan_table(
         context, table.context.metastore, record, version or record.version, question, explain=True, kept=kept
     )

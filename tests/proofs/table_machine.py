@@ -88,7 +88,7 @@ class TableMachine(RuleBasedStateMachine):
     def came(self, rows: Counter[Row]) -> None:
         """The table has other rows now."""
         self.rows = rows
-        self.history[self.table.version] = rows
+        self.history[self.table.version()] = rows
 
     @rule(drawn=batches, extra=extras)
     def ingest(self, drawn: list[tuple[int | None, str | None]], extra: str | None) -> None:
@@ -168,7 +168,7 @@ class TableMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def pin(self, data: st.DataObject) -> None:
         """A reader holds a version that is kept."""
-        record = self.table.record
+        record = self.table.record()
         version = data.draw(st.sampled_from([v for v in self.history if v >= record.oldest_version]))
         metastore = self.lake.context.metastore
         new = metastore.pin(record.table_id, version, pin_id=self.world.new_id(), owner="a reader", seconds=600)

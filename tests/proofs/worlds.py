@@ -136,7 +136,7 @@ class World:
 
 def visible(table: Table) -> list[SplitMetadata]:
     """Return the splits that a table shows."""
-    record = table.record
+    record = table.record()
     version = record.version if table.as_of is None else table.as_of
     pages = table.context.metastore.splits(record.table_id, version)
     return [split for page in pages for split in page]
@@ -173,12 +173,12 @@ def compact(table: Table, chosen: list[SplitMetadata]) -> None:
     from windrow.merging.splits import merge_splits
     from windrow.splits.writer import SplitName
 
-    context, record = table.context, table.record
+    context, record = table.context, table.record()
     commit_id = context.new_id()
     opened = context.metastore.open_commit(record.table_id, CommitKind.COMPACT, commit_id=commit_id, lease=120)
 
     def name(number: int) -> SplitName:
-        return SplitName(table.record.folder, f"{commit_id}-{opened.attempt}-0-{number}", commit_id, context.now())
+        return SplitName(table.record().folder, f"{commit_id}-{opened.attempt}-0-{number}", commit_id, context.now())
 
     merged = merge_splits(context.store, chosen, record.settings, name)
     context.metastore.publish(

@@ -96,7 +96,7 @@ def test_a_query_answers_as_over_a_native_table(ingested, rows, precision):
 
 def test_rows_are_decoded_as_they_were_written(table, rows):
     names = tuple(rows.column_names)
-    record = table.record
+    record = table.record()
     question = Question(names, parse_where("d9 > 0"))
     plan = plan_table(scan_context(table.context), table.context.metastore, record, record.version, question)
     cells = Cells(2**26)

@@ -79,7 +79,7 @@ def cells():
 
 def planned(table, where, columns=COLUMNS):
     predicate = None if where is None else parse_where(where)
-    record, context = table.record, scan_context(table.context)
+    record, context = table.record(), scan_context(table.context)
     plan = plan_table(
         context,
         table.context.metastore,

@@ -33,7 +33,7 @@ class FlippedLake:
             table.ingest(points(3, 40, host="c").append_column("more", pa.array([1, 2], pa.int32())))
             table.ingest(points(4, 41, host="d").append_column("more", pa.array([1, 2**40])))
             table.ingest(points(5, host="b"))
-            self.version = table.version
+            self.version = table.version()
         shutil.copytree(self.folder, self.copy)
         self.answers = self.ask()
 
@@ -57,8 +57,8 @@ class FlippedLake:
             some = rows_of([lake.sql("select * from events where host >= 'b' and value < 1").to_arrow()])
             late = rows_of([lake.sql("select * from events where timestamp >= '2023-11-14 12:03:00'").to_arrow()])
             older = [rows_of([table.at(version=each).scan().to_arrow()]) for each in range(1, self.version)]
-            names = sorted(column.name for column in lake.context.metastore.columns(table.record.table_id))
-            return whole, some, late, older, names, table.settings
+            names = sorted(column.name for column in lake.context.metastore.columns(table.record().table_id))
+            return whole, some, late, older, names, table.settings()
 
     def _delta(self):
         found = []

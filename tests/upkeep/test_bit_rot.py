@@ -57,10 +57,10 @@ def missed(lake, key_of, count, *, data):
     for number, split in enumerate(visible(table)):
         key = key_of(split)
         clean = store.get(key)
-        assert check_split(store, split, table.settings, data=data) == []
+        assert check_split(store, split, table.settings(), data=data) == []
         for place, damaged in flips(clean, count, number):
             store.put(key, damaged)
-            if not check_split(store, split, table.settings, data=data):
+            if not check_split(store, split, table.settings(), data=data):
                 found.append((key, place))
         store.put(key, clean)
     return found
@@ -98,10 +98,10 @@ def test_a_damaged_split_that_a_rule_does_not_contradict_is_found_by_its_digest_
     clean = store.get(split.key)
     # four bytes of magic at the beginning are read by nobody
     store.put(split.key, b"PAR2" + clean[4:])
-    (finding,) = check_split(store, split, table.settings, data=True)
+    (finding,) = check_split(store, split, table.settings(), data=True)
     assert (finding.kind, finding.place) == ("file", split.key)
     assert split.digest in finding.problem
-    assert check_split(store, replace(split, digest=None), table.settings, data=True) == []
+    assert check_split(store, replace(split, digest=None), table.settings(), data=True) == []
     store.put(split.key, clean)
 
 
@@ -113,7 +113,7 @@ def test_a_footer_that_makes_no_sense_is_a_finding_and_no_error(lake):
     assert b"\x15\x0c\x16" in clean
     store.put(split.key, clean[::-1].replace(b"\x16\x0c\x15", b"\x16\x2c\x15", 1)[::-1])
     try:
-        findings = check_split(store, split, table.settings, data=True)
+        findings = check_split(store, split, table.settings(), data=True)
     finally:
         store.put(split.key, clean)
     assert {finding.place for finding in findings} == {split.key}

@@ -32,7 +32,7 @@ def test_a_table_as_it_was_written_is_sound(world, table, data):
     result = table.upkeep.check(data=data)
     assert result.sound, result.findings
     assert (result.splits, result.rows, result.version) == (4, 5, 3)
-    assert table.context.metastore.pins(table.record.table_id) == []
+    assert table.context.metastore.pins(table.record().table_id) == []
 
 
 def test_a_missing_file_is_found_and_cannot_be_repaired(world, table):
@@ -80,7 +80,7 @@ def test_rows_that_were_changed_are_found_by_data_alone(world, table):
     sorting = [pq.SortingColumn(0), pq.SortingColumn(1, descending=True, nulls_first=True)]
     pq.write_table(turned, sink, sorting_columns=sorting)
     world.store.put(split.key, sink.getvalue().to_pybytes())
-    found = check_split(world.store, replace(split, sidecar=None), table.settings, data=True)
+    found = check_split(world.store, replace(split, sidecar=None), table.settings(), data=True)
     assert "SS-1" in [each.kind for each in found]
 
 

@@ -68,7 +68,7 @@ class TestDropping:
     def test_a_new_table_of_the_name_shares_nothing_with_it(self, lake, tmp_path):
         lake.drop_table.run("events")
         lake.create_table("events", sort=SORT).ingest(rows("c"))
-        record = lake.table("events").record
+        record = lake.table("events").record()
         assert record.folder == f"events-{record.table_id}"
         assert hosts(lake, "events") == ["c"]
         assert lake.table("events").upkeep.check(data=True).sound
@@ -94,7 +94,7 @@ class TestDropping:
             assert [each.table for each in again.rebuild()] == ["kept"]
             with pytest.raises(NotFound, match="was dropped"):
                 again.rebuild_table("events")
-            assert again.create_table("events", sort=SORT).record.folder != "events"
+            assert again.create_table("events", sort=SORT).record().folder != "events"
 
 
 class TestCollecting:
@@ -128,13 +128,13 @@ class TestCollecting:
         lake.drop_table.run("events")
         assert lake.collect_dropped.run(grace=0)[0].other_files == 1
         assert files(lake) == ["events/notes.txt"]
-        assert lake.create_table("events", sort=SORT).record.folder == "events"
+        assert lake.create_table("events", sort=SORT).record().folder == "events"
 
     def test_the_name_and_its_folder_are_free_afterwards(self, lake):
         lake.drop_table.run("events")
         lake.collect_dropped.run(grace=0)
         table = lake.create_table("events", sort=SORT)
-        assert table.record.folder == "events"
+        assert table.record().folder == "events"
         table.ingest(rows("n"))
         assert hosts(lake, "events") == ["n"]
 

@@ -96,7 +96,7 @@ def collect(lake):
 def mirror(lake):
     from windrow.mirror.follow import Mirror
 
-    Mirror(lake.context.metastore, lake.context.store).follow(lake.table("events").record)
+    Mirror(lake.context.metastore, lake.context.store).follow(lake.table("events").record())
 
 
 def unmirrored(world):

@@ -64,7 +64,7 @@ class TestRetired:
 
     def test_a_pin_keeps_the_files_of_its_version(self, world, table):
         merged(table)
-        pin = table.context.metastore.pin(table.record.table_id, 2, pin_id="p", owner="a report", seconds=2 * DAY)
+        pin = table.context.metastore.pin(table.record().table_id, 2, pin_id="p", owner="a report", seconds=2 * DAY)
         world.clock.advance(DAY)
         plan = table.upkeep.gc.plan()
         assert (plan.oldest_version_then, plan.held_by) == (2, ("pin of a report on version 2",))
@@ -84,9 +84,9 @@ class TestRetired:
         run, opened, _ = an_attempt(table)
         run.give_up(opened.commit.attempt)
         world.clock.advance(DAY + 1)
-        before, record = world.stored(), table.record
+        before, record = world.stored(), table.record()
         plan = table.upkeep.gc.plan()
-        assert (world.stored(), table.record) == (before, record)
+        assert (world.stored(), table.record()) == (before, record)
         result = table.upkeep.gc.run()
         shared = plan.to_dict().keys() & result.to_dict().keys() - {"oldest_version"}
         assert {name: plan.to_dict()[name] for name in shared} == {name: result.to_dict()[name] for name in shared}

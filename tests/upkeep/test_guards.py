@@ -54,7 +54,7 @@ def merge_of(first, second, **change):
             table.ingest(points(*second), source=change.get("source", "default"))
             name = SplitName("events", "m", "m", 0)
             with pytest.raises(InvariantViolation) as refused:
-                merge_splits(world.store, visible(table), table.settings, lambda _: name)
+                merge_splits(world.store, visible(table), table.settings(), lambda _: name)
             assert refused.value.invariant == change["invariant"]
 
     return proof
@@ -78,7 +78,7 @@ def a_merge_that_changes_a_value_is_refused(world):
         changed = points(1, 0).set_column(2, "value", pa.array([7, 0]))
         pq.write_table(changed, sink)
         inputs = open_inputs(world.store, [visible(table)[0].key], None)
-        merge = Merge.of(inputs, table.settings.sort, MergeOptions(sums=True))
+        merge = Merge.of(inputs, table.settings().sort, MergeOptions(sums=True))
         merge.run()
         merge.close()
         back = ReadBack(merge.columns, merge.schema, merge.sums.copied, 1000)
@@ -121,7 +121,7 @@ def a_file_that_was_just_written_is_too_young(world):
         table.ingest(points(0))
         commit = table.context.new_id()
         metastore = table.context.metastore
-        metastore.open_commit(table.record.table_id, CommitKind.INGEST, commit_id=commit, lease=60)
+        metastore.open_commit(table.record().table_id, CommitKind.INGEST, commit_id=commit, lease=60)
         metastore.abort(commit)
         world.store.put(f"events/partition_id=0/window_start=0/{commit}-1-0-0.parquet", b"new")
         assert table.upkeep.gc.run(grace=3600).orphan_files == 0
@@ -133,9 +133,9 @@ def what_is_visible_survives_collection(world):
         for _ in range(2):
             table.ingest(points(0))
         compact(table, visible(table))
-        pin = table.context.metastore.pin(table.record.table_id, 2, pin_id="p", owner="a reader", seconds=60)
+        pin = table.context.metastore.pin(table.record().table_id, 2, pin_id="p", owner="a reader", seconds=60)
         table.upkeep.gc.run(grace=0)
-        splits = [split for page in table.context.metastore.splits(table.record.table_id, pin) for split in page]
+        splits = [split for page in table.context.metastore.splits(table.record().table_id, pin) for split in page]
         assert sum(world.read(splits).values()) == 2
 
 

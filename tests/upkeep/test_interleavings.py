@@ -55,7 +55,7 @@ def compacting(lake, world):
 def ingesting(lake, world, lease=120.0):
     def run(pause):
         table = Table(lake.context, "events")
-        commit, record = world.new_id(), table.record
+        commit, record = world.new_id(), table.record()
         pause()
         lake.context.metastore.open_commit(record.table_id, CommitKind.INGEST, commit_id=commit, lease=lease)
         pause()
@@ -71,7 +71,7 @@ def written(table, commit):
     from windrow.ingest.late import ArrivalRule
     from windrow.ingest.task import WriteTask
 
-    record, context = table.record, table.context
+    record, context = table.record(), table.context
     columns = context.metastore.reserve_columns(record.table_id, points(4).schema)
     rule = ArrivalRule(context.now())
     settings = (context.url, "events", record.table_id, record.settings, commit, 1, "default", 0)
@@ -100,7 +100,7 @@ def reading(lake, world):
     """A reader that holds the version before the merge: pin, list, read, read again."""
 
     def run(pause):
-        metastore, table_id = lake.context.metastore, lake.table("events").record.table_id
+        metastore, table_id = lake.context.metastore, lake.table("events").record().table_id
         pin = metastore.pin(table_id, 4, pin_id="p", owner="a reader", seconds=600)
         pause()
         splits = [split for page in metastore.splits(table_id, pin) for split in page]
@@ -115,7 +115,7 @@ def reading(lake, world):
 def mirroring(lake, world):
     def run(pause):
         store = Stopping(lake.context.store, ["list", "get", "put_if_absent"], pause)
-        return Mirror(lake.context.metastore, store).follow(lake.table("events").record)
+        return Mirror(lake.context.metastore, store).follow(lake.table("events").record())
 
     return Actor(run)
 
@@ -173,7 +173,7 @@ def mirrored(world, lake, a, b):
         split.key.removeprefix("events/") for split in visible(table)
     }
     versions = [entry.origin["version"] for entry in Log(world.store, "events").entries()]
-    assert versions == list(range(table.version + 1))
+    assert versions == list(range(table.version() + 1))
     whole(world, lake, *START, 4)
 
 

@@ -26,9 +26,9 @@ def test_windows_leave_whole(world, table):
     assert windows(table) == [0, 900, 1800]
     for minutes, left in ((74, [0, 900, 1800]), (75, [900, 1800]), (104, [1800]), (105, [])):
         set_clock(world, minutes)
-        version = table.version
+        version = table.version()
         plan = table.upkeep.expire.plan(retention="1h")
-        assert table.version == version
+        assert table.version() == version
         result = table.upkeep.expire.run(retention="1h")
         assert (plan.splits, plan.rows) == (result.splits, result.rows)
         assert windows(table) == left
@@ -85,8 +85,8 @@ def test_nothing_to_do_makes_no_version(world, table):
     set_clock(world, 0)
     table.ingest(points(0))
     result = table.upkeep.expire.run(retention="1h")
-    assert (result.version, result.commit_id, table.version) == (None, None, 1)
-    assert [commit.kind for commit in table.context.metastore.commits(table.record.table_id)] == [CommitKind.INGEST]
+    assert (result.version, result.commit_id, table.version()) == (None, None, 1)
+    assert [commit.kind for commit in table.context.metastore.commits(table.record().table_id)] == [CommitKind.INGEST]
 
 
 def test_a_merge_that_comes_first_is_judged_instead(world, table, monkeypatch):

@@ -151,12 +151,12 @@ class LakeCatalog:
     def columns(self, table: str) -> list[str]:
         """The names of a table's columns."""
         opened = self._lake.table(table)
-        return self._known((table,), opened.version, lambda: [row.name for row in opened.inspect.columns()])
+        return self._known((table,), opened.version(), lambda: [row.name for row in opened.inspect.columns()])
 
     def values(self, table: str, column: str) -> list[str]:
         """Values of a column of text in the newest window of the table, most often enough to know the labels."""
         opened = self._lake.table(table)
-        return self._known((table, column), opened.version, lambda: self._look_up(table, column))
+        return self._known((table, column), opened.version(), lambda: self._look_up(table, column))
 
     def _look_up(self, table: str, column: str) -> list[str]:
         opened = self._lake.table(table)
@@ -164,8 +164,8 @@ class LakeCatalog:
         if spelled.type not in ("string", "large_string", "string_view"):
             return []
         starts = [row.start for row in opened.inspect.windows() if row.start is not None]
-        name, time = _quoted(spelled.name), _quoted(opened.settings.timestamp)
-        since = f" and {time} >= {_moment(max(starts), opened.settings.timestamp_unit)}" if starts else ""
+        name, time = _quoted(spelled.name), _quoted(opened.settings().timestamp)
+        since = f" and {time} >= {_moment(max(starts), opened.settings().timestamp_unit)}" if starts else ""
         query = f"select distinct {name} as label from {_quoted(table)} where {name} is not null{since}"
         rows = self._lake.sql(f"{query} order by label limit {self._most}").to_dict()
         return [row["label"] for row in rows]

@@ -106,7 +106,7 @@ class Shell:
     def _schema(self, names: list[str]) -> None:
         for typed in names or [row.name for row in self._lake.tables()]:
             name, opened = self._table(typed)
-            click.echo(f"{name}  {opened.settings.sort}")
+            click.echo(f"{name}  {opened.settings().sort}")
             click.echo(text_table(opened.inspect.columns().to_dict(), ["name", "type"]) + "\n")
 
     def _table(self, typed: str) -> tuple[str, Table]:

@@ -154,7 +154,7 @@ def change(invocation: Invocation, table: str, settings: tuple[str, ...], *, dry
     values = read_pairs(settings)
     with invocation.lake() as lake:
         opened = lake.table(table)
-        before = opened.settings
+        before = opened.settings()
         if "policy" in values:
             values["policy"] = before.to_dict()["policy"] | values["policy"]
         before.changed(**values)  # names that are no settings are refused here

@@ -10,8 +10,7 @@ import json
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from difflib import get_close_matches
-from enum import Enum
-from typing import Any, Final, Literal, get_args
+from typing import Any, Literal, get_args
 
 from windrow.errors import InvalidInput
 from windrow.model.names import name_problems
@@ -20,7 +19,7 @@ from windrow.model.sort_schema import SortSchema
 from windrow.model.units import parse_bytes, parse_seconds
 from windrow.model.window import TIMESTAMP_UNITS, window_duration
 
-__all__ = ["UNCHANGED", "Duration", "Names", "PolicySettings", "TableSettings", "Unchanged", "Verify", "verification"]
+__all__ = ["Duration", "Names", "PolicySettings", "TableSettings", "Verify", "verification"]
 
 Verify = Literal["full", "sample"]
 """How much of a merge is compared."""
@@ -29,18 +28,6 @@ Duration = str | int | timedelta
 """A length of time as people write it: "15m", seconds, or a timedelta."""
 Names = list[str] | tuple[str, ...]
 """Names of columns."""
-
-
-class Unchanged(Enum):
-    """The default of a setting that a change leaves as it is, where None is a value."""
-
-    UNCHANGED = "unchanged"
-
-    def __repr__(self) -> str:
-        return self.value
-
-
-UNCHANGED: Final = Unchanged.UNCHANGED
 
 _VERIFY: tuple[Verify, ...] = get_args(Verify)
 _POLICIES = ("stable-log", "constant-write-amplification")

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from windrow.context import Context
 from windrow.errors import AlreadyExists, Damaged, NotFound
-from windrow.identity.folders import is_dropped
+from windrow.identity.folders import is_dropped, table_folders
 from windrow.metastore import CommitKind, CommitRecord, CommitState, LostTable, TableColumn, TableRecord
 from windrow.mirror.actions import PREFIX, history_of, type_of
 from windrow.mirror.audit import repair_mirror
@@ -31,7 +31,7 @@ from windrow.storage import is_foreign
 from windrow.upkeep.files import own_files
 from windrow.upkeep.footers import footer_at
 
-__all__ = ["Rebuilt", "rebuild_table"]
+__all__ = ["RebuildLost", "RebuildTable", "Rebuilt", "lost_tables"]
 
 _CANNOT_KNOW = (
     "versions before this one, pins, open commits, runs of compaction and splits in quarantine",
@@ -213,47 +213,86 @@ def _next_base(log: Log, entries: Mapping[int, Entry], number: int) -> tuple[int
     return (-number - 1, None) if whole is None else (whole, None)
 
 
-def rebuild_table(context: Context, name: str) -> Rebuilt:
-    """Make a table again that the metastore does not know, by its folder; AlreadyExists when it does.
+@dataclass(frozen=True, slots=True)
+class RebuildTable:
+    """Makes a table again that the metastore does not know, by its folder; AlreadyExists when it does.
 
     The table has the name that its log gives it, or that of its folder where another table has that name.
     """
-    if name in context.metastore.folders():
-        raise AlreadyExists(f"the metastore knows the table {name!r}; there is nothing to rebuild")
-    log = Log(context.store, name)
-    history = _History.read(log)
-    if history.version < 0:
-        raise _nothing_to_take(log, history)
-    splits, missing = [], []
-    for path, (added, version) in sorted(history.live.items()):
-        found = _split(context, history, path, added)
-        if found is None:
-            missing.append(path)
-        else:
-            splits.append((found, version))
-    if is_dropped(context.store, name):
-        raise NotFound(f"the table in the folder {name} was dropped; it is not made again")
-    lost = _named(context, _lost(history, splits))
-    context.metastore.restore_table(lost)
-    # All that the log knows is in the metastore now: from here on, entries may be written again.
-    if history.lost or missing:
-        mirror, table = (
-            Mirror(context.metastore, context.store, context.store_options),
-            context.metastore.table(lost.record.name),
+
+    context: Context
+
+    def plan(self, name: str) -> Rebuilt:
+        """Say what would be brought back, and what cannot; nothing is written."""
+        return self._examined(name)[-1]
+
+    def run(self, name: str) -> Rebuilt:
+        """Make the table again, and say what was brought back."""
+        history, lost, rebuilt = self._examined(name)
+        metastore = self.context.metastore
+        metastore.restore_table(lost)
+        # All that the log knows is in the metastore now: from here on, entries may be written again.
+        if history.lost or rebuilt.missing_files:
+            mirror = Mirror(metastore, self.context.store, self.context.store_options)
+            table = metastore.table(rebuilt.table)
+            mirror.mend(table, history.lost)
+            repair_mirror(mirror, table)
+        return rebuilt
+
+    __call__ = run
+
+    def _examined(self, name: str) -> tuple[_History, LostTable, Rebuilt]:
+        context = self.context
+        if name in context.metastore.folders():
+            raise AlreadyExists(f"the metastore knows the table {name!r}; there is nothing to rebuild")
+        log = Log(context.store, name)
+        history = _History.read(log)
+        if history.version < 0:
+            raise _nothing_to_take(log, history)
+        files = {path: _split(context, history, path, added) for path, (added, _) in sorted(history.live.items())}
+        splits = [(split, history.live[path][1]) for path, split in files.items() if split is not None]
+        if is_dropped(context.store, name):
+            raise NotFound(f"the table in the folder {name} was dropped; it is not made again")
+        lost = _named(context, _lost(history, splits))
+        missing = tuple(path for path, split in files.items() if split is None)
+        return (
+            history,
+            lost,
+            Rebuilt(
+                table=lost.record.name,
+                version=history.version,
+                splits=len(splits),
+                rows=sum(split.row_count for split, _ in splits),
+                missing_files=missing,
+                missing_rows=sum(_rows(history.live[path][0]) for path in missing),
+                unknown_files=sum(1 for _ in _unknown(context, name, history)),
+                log_ends=history.ends,
+                lost_entries=tuple(history.lost.values()),
+            ),
         )
-        mirror.mend(table, history.lost)
-        repair_mirror(mirror, table)
-    return Rebuilt(
-        table=lost.record.name,
-        version=history.version,
-        splits=len(splits),
-        rows=sum(split.row_count for split, _ in splits),
-        missing_files=tuple(missing),
-        missing_rows=sum(_rows(history.live[path][0]) for path in missing),
-        unknown_files=sum(1 for _ in _unknown(context, name, history)),
-        log_ends=history.ends,
-        lost_entries=tuple(history.lost.values()),
-    )
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildLost:
+    """Makes every table of the lake again that the metastore does not know."""
+
+    context: Context
+
+    def plan(self) -> list[Rebuilt]:
+        """Say what would be brought back of each table; nothing is written."""
+        return list(map(RebuildTable(self.context).plan, lost_tables(self.context)))
+
+    def run(self) -> list[Rebuilt]:
+        """Make the tables again, and say what was brought back of each."""
+        return list(map(RebuildTable(self.context).run, lost_tables(self.context)))
+
+    __call__ = run
+
+
+def lost_tables(context: Context) -> list[str]:
+    """Return the folders of tables that lie in the lake and are not in the metastore."""
+    served = context.metastore.folders()
+    return [folder for folder in table_folders(context.store) if folder not in served]
 
 
 def _named(context: Context, lost: LostTable) -> LostTable:
@@ -313,13 +352,8 @@ def _split(context: Context, history: _History, path: str, added: dict[str, Any]
         split = SplitMetadata.from_key_value(
             pairs, key=key, size_bytes=info.size, etag=outside["etag"], digest=outside.get("digest")
         )
-    except (
-        NotFound,
-        Damaged,
-        KeyError,
-        TypeError,
-        ValueError,
-    ):  # a store that fails says nothing of the file: that stops the rebuild
+    except (NotFound, Damaged, KeyError, TypeError, ValueError):
+        # A store that fails says nothing of the file, so that stops the rebuild.
         return None
     if info.size != added["size"] or split.split_id != outside["split_id"]:
         return None

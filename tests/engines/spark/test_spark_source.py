@@ -75,7 +75,7 @@ class TestReads:
 
     def test_options_choose_rows_columns_and_version(self, spark, world):
         table, rows = world
-        frame = self.read(spark, table, where="length(host) = 2", columns="host,value", version=str(table.version))
+        frame = self.read(spark, table, where="length(host) = 2", columns="host,value", version=str(table.version()))
         assert frame.columns == ["host", "value"]
         assert frame.count() == rows.num_rows - rows["host"].null_count
         assert self.read(spark, table, version="1").count() == 120
