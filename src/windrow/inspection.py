@@ -11,7 +11,7 @@ from typing import Any
 
 from windrow.engines.labels import LabelRow, Labels
 from windrow.metastore import CommitKind, CommitRecord, Metastore, RunRecord, TableRecord, WindowSummary
-from windrow.model.rows import Rows
+from windrow.model.rows import Rows, like
 from windrow.model.scope import DEFAULT_SOURCE
 from windrow.model.shown import ShownByField
 from windrow.model.split import SplitMetadata
@@ -326,10 +326,9 @@ class Inspect:
 def describe(metastore: Metastore, record: TableRecord, version: int) -> TableDescription:
     """Return what a table is and how much it holds."""
     windows = metastore.windows(record.table_id, version)
-    return TableDescription(
-        name=record.name,
-        table_id=record.table_id,
-        folder=record.folder,
+    return like(
+        TableDescription,
+        record,
         version=version,
         created_at=iso_time(record.created_at),
         settings=record.settings.to_dict(),
@@ -351,13 +350,11 @@ def history(metastore: Metastore, table_id: str, version: int, limit: int | None
 
 def tables_as_rows(records: list[TableRecord]) -> Rows[TableRow]:
     """Return the tables of a lake, shortly."""
-    return Rows(
-        TableRow,
-        tuple(
-            TableRow(each.name, each.version, str(each.settings.sort), each.settings.window, iso_time(each.created_at))
-            for each in records
-        ),
+    rows = (
+        TableRow(each.name, each.version, str(each.settings.sort), each.settings.window, iso_time(each.created_at))
+        for each in records
     )
+    return Rows(TableRow, tuple(rows))
 
 
 def iso_time(microseconds: int) -> str:
@@ -379,29 +376,14 @@ def _window_text(window: Window | None) -> str:
 
 def _window_row(summary: WindowSummary) -> WindowRow:
     window = summary.window
-    return WindowRow(
-        window=_window_text(window),
-        start=None if window is None or window.overflow else window.start,
-        seconds=None if window is None else window.duration,
-        splits=summary.splits,
-        rows=summary.rows,
-        size_bytes=summary.size_bytes,
-        generation=summary.generation,
-    )
+    start = None if window is None or window.overflow else window.start
+    seconds = None if window is None else window.duration
+    return like(WindowRow, summary, window=_window_text(window), start=start, seconds=seconds)
 
 
 def _commit_row(commit: CommitRecord) -> CommitRow:
-    return CommitRow(
-        commit_id=commit.commit_id,
-        kind=str(commit.kind),
-        state=str(commit.state),
-        version=commit.version,
-        opened_at=iso_time(commit.opened_at),
-        added=commit.added,
-        removed=commit.removed,
-        rows_added=commit.rows_added,
-        rows_removed=commit.rows_removed,
-    )
+    opened_at = iso_time(commit.opened_at)
+    return like(CommitRow, commit, kind=str(commit.kind), state=str(commit.state), opened_at=opened_at)
 
 
 def _merge_row(commit: CommitRecord) -> MergeRow:
@@ -423,47 +405,29 @@ def _merge_row(commit: CommitRecord) -> MergeRow:
 
 
 def _version_row(version: int, commit: CommitRecord) -> VersionRow:
-    return VersionRow(
+    return like(
+        VersionRow,
+        commit,
         version=version,
         published_at=iso_time(commit.published_at or 0),
         kind=str(commit.kind),
-        commit_id=commit.commit_id,
         splits_added=commit.added,
         splits_removed=commit.removed,
-        rows_added=commit.rows_added,
-        rows_removed=commit.rows_removed,
     )
 
 
 def _run_row(run: RunRecord, rewrites: int | None, rewrites_bound: int | None) -> RunRow:
-    return RunRow(
-        run_id=run.run_id,
+    return like(
+        RunRow,
+        run,
         state=str(run.state),
         started_at=iso_time(run.started_at),
         seconds=None if run.ended_at is None else (run.ended_at - run.started_at) / 1e6,
-        planned=run.planned,
-        done=run.done,
-        skipped=run.skipped,
-        failed=run.failed,
-        splits_in=run.splits_in,
-        splits_out=run.splits_out,
-        bytes_in=run.bytes_in,
-        bytes_out=run.bytes_out,
-        write_amplification=run.write_amplification,
         rewrites=rewrites,
         rewrites_bound=rewrites_bound,
-        problems=run.problems,
     )
 
 
 def _split_row(split: SplitMetadata) -> SplitRow:
-    return SplitRow(
-        split_id=split.split_id,
-        window=_window_text(split.window),
-        rows=split.row_count,
-        size_bytes=split.size_bytes,
-        generation=split.generation,
-        first=None if split.time_min is None else iso_time(split.time_min),
-        last=None if split.time_max is None else iso_time(split.time_max),
-        key=split.key,
-    )
+    first, last = (None if time is None else iso_time(time) for time in (split.time_min, split.time_max))
+    return like(SplitRow, split, window=_window_text(split.window), rows=split.row_count, first=first, last=last)

@@ -11,15 +11,13 @@ import pytest
 
 import windrow
 from windrow.compaction import run as run_module
-from windrow.compaction.execution import in_process, packed
+from windrow.compaction.execution import in_process
 from windrow.compaction.noun import Bounds
 from windrow.compaction.planner import Planner
 from windrow.compaction.result import Outcome
-from windrow.compaction.task import Job
 from windrow.errors import InvalidInput, MetastoreError
 from windrow.metastore import CommitKind, CommitState, RunRecord, RunState, SqlMetastore
 from windrow.model.split import sidecar_key
-from windrow.model.window import Window
 from windrow.runners.leases import Leases
 from windrow.testing import Fault, FaultKind, FaultyStore
 
@@ -468,22 +466,6 @@ def test_large_windows_become_several_files(empty_lake):
     (timed,) = [row for row in table.inspect.windows() if row.start is not None]
     assert 1 < timed.splits < 6
     assert rows_of(lake) == before
-
-
-def test_small_merges_share_a_task_and_large_ones_do_not(shelf):
-    sizes = [100, 1, 1, 1, 1, 90, 1, 1]
-    shelf.publish(
-        [
-            shelf.split(f"{name}{number}", size, window=Window(900 * number, 900))
-            for number, size in enumerate(sizes)
-            for name in "ab"
-        ]
-    )
-    merges = Planner(shelf.metastore, shelf.record, 10**11).merges()
-    tasks = packed([Job(merge, str(merge.window), 1) for merge in merges], 3)
-    loads = sorted(sorted(job.merge.size_bytes for job in task) for task in tasks)
-    assert loads == [[2] * 6, [180], [200]]
-    assert packed([], 3) == []
 
 
 def test_leases_are_prolonged_while_they_are_held(lake):

@@ -16,7 +16,7 @@ from windrow.cli.exit_codes import ExitCode
 from windrow.cli.invocation import Invocation
 from windrow.cli.options import Command, pass_invocation
 from windrow.cli.progress import merging
-from windrow.cli.sparks import sparks
+from windrow.cli.sparks import runner_option, sparks, wants_spark
 from windrow.cli.text import fields
 from windrow.cli.text import table as text_table
 from windrow.model.units import format_count
@@ -54,9 +54,7 @@ _LINES = 20
     metavar="SIZE",
     help="Memory of all merges in this process, or of each task of Spark.  [default: 512MiB for each thread]",
 )
-@click.option(
-    "--runner", type=click.Choice(["auto", "local", "spark"]), default="auto", show_default=True, help="Who works."
-)
+@runner_option
 @click.option(
     "--verify",
     type=click.Choice(["full", "sample"]),
@@ -140,7 +138,7 @@ def _run(invocation: Invocation, noun: Compact, window: str | None, how: dict[st
     _pardon(noun, how)
     plan = noun.plan(window=window)
     with (
-        sparks(invocation, wanted=_wants_spark(how["runner"], plan.forecast.bytes_read)) as spark,
+        sparks(invocation, wanted=wants_spark(how["runner"], plan.forecast.bytes_read, _WORTH_SPARK)) as spark,
         _stopping(invocation) as cancelled,
         merging(f"compacting {noun.name}", plan.merges) as advance,
     ):
@@ -151,7 +149,7 @@ def _run(invocation: Invocation, noun: Compact, window: str | None, how: dict[st
             cancelled=cancelled,
             **_bounds(how),
         )
-    invocation.output.answer(_plain(result), lambda: _result_text(result))
+    invocation.output.answer(result.to_dict(), lambda: _result_text(result))
     if result.failed:
         raise click.exceptions.Exit(ExitCode.FAILURE)
     if result.state == "cancelled":
@@ -162,9 +160,12 @@ def _watch(invocation: Invocation, noun: Compact, window: str | None, every: flo
     """Runs are told as they end; programs get one answer, the sum of all of them."""
     _pardon(noun, how)
     done: list[dict[str, Any]] = []
-    with sparks(invocation, wanted=_wants_spark(how["runner"], 0)) as spark, _stopping(invocation) as cancelled:
+    with (
+        sparks(invocation, wanted=wants_spark(how["runner"], 0, _WORTH_SPARK)) as spark,
+        _stopping(invocation) as cancelled,
+    ):
         for result in noun.watch(every=every, window=window, spark=spark, cancelled=cancelled, **_bounds(how)):
-            done.append(_plain(result))
+            done.append(result.to_dict())
             invocation.output.tell(_result_text(result))
     invocation.output.answer({"table": noun.name, "runs": done}, lambda: f"watched {noun.name}: {len(done)} runs")
 
@@ -183,10 +184,6 @@ def _bounds(how: dict[str, Any]) -> dict[str, Any]:
         "memory": None if memory is None else parse_bytes(memory, "--memory"),
         "verify": how["verify"],
     }
-
-
-def _plain(result: CompactionResult) -> dict[str, Any]:
-    return result.to_dict()
 
 
 def _headline(result: CompactionResult) -> str:
@@ -239,8 +236,3 @@ def _stopping(invocation: Invocation) -> Iterator[threading.Event]:
         signal.signal(signal.SIGINT, before)
         pressed.put(False)
         listener.join()
-
-
-def _wants_spark(runner: str, size: int) -> bool:
-    """Whether Spark is asked for, or there is enough to do for it."""
-    return runner == "spark" or (runner == "auto" and size >= _WORTH_SPARK)

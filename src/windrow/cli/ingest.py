@@ -9,7 +9,7 @@ import click
 from windrow.cli.invocation import Invocation
 from windrow.cli.options import Command, pass_invocation
 from windrow.cli.progress import ticking
-from windrow.cli.sparks import sparks
+from windrow.cli.sparks import runner_option, sparks, wants_spark
 from windrow.cli.text import fields
 
 __all__ = ["ingest"]
@@ -49,9 +49,7 @@ _FORMATS = ("parquet", "csv", "json", "otlp")
     metavar="COLUMN=TYPE",
     help="Give a column a type, such as value=double, though digits are lost.",
 )
-@click.option(
-    "--runner", type=click.Choice(["auto", "local", "spark"]), default="auto", show_default=True, help="Who works."
-)
+@runner_option
 @click.option(
     "--shuffle/--no-shuffle",
     default=None,
@@ -94,7 +92,7 @@ def ingest(  # noqa: PLR0913 - each is an option
             )
             return
         with (
-            sparks(invocation, wanted=_wants_spark(runner, plan.size_bytes or 0)) as spark,
+            sparks(invocation, wanted=wants_spark(runner, plan.size_bytes or 0, _WORTH_SPARK)) as spark,
             ticking(f"ingesting into {table}", plan.predicted_files) as advance,
         ):
             result = opened.ingest.run(
@@ -112,8 +110,3 @@ def _cast(text: str) -> tuple[str, str]:
     if not (column and equals and kind):
         raise click.BadParameter(f"{text!r} is not COLUMN=TYPE; write such as value=double", param_hint="--cast")
     return column, kind
-
-
-def _wants_spark(runner: str, size: int) -> bool:
-    """Whether Spark is asked for, or there is enough to do for it."""
-    return runner == "spark" or (runner == "auto" and size >= _WORTH_SPARK)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,89 +26,92 @@ _version = click.option(
 _limit = click.option("--limit", metavar="N", type=click.IntRange(min=0), help="Show so many at most.")
 
 
+@dataclass(frozen=True, slots=True)
+class _View:
+    """A view of a table that is a command: the method of `Inspect` with its name, and the columns of the text."""
+
+    name: str
+    help: str
+    columns: str
+    has_versions: bool = True
+    """Whether an older version of the table can be looked at."""
+    has_limit: bool = False
+    """Whether the method takes the limit, for views that may be long."""
+
+
+_VIEWS = (
+    _View(
+        "windows",
+        "List the time windows of TABLE with the splits and rows in each.",
+        "window splits rows size_bytes generation start",
+    ),
+    _View(
+        "splits",
+        "List the files of TABLE that are visible, by window.",
+        "split_id window rows size_bytes generation first last key",
+        has_limit=True,
+    ),
+    _View(
+        "commits",
+        "List the commits to TABLE, newest first.",
+        "commit_id kind state version opened_at added removed rows_added rows_removed",
+        has_versions=False,
+        has_limit=True,
+    ),
+    _View(
+        "merges",
+        "List the merges that compaction published in TABLE, newest first.",
+        "window version splits_in splits_out rows bytes_in bytes_out seconds why",
+        has_versions=False,
+        has_limit=True,
+    ),
+    _View(
+        "quarantine",
+        "List the splits of TABLE that compaction keeps away from, with the reasons; queries read them as before.",
+        "split_id since reason",
+        has_versions=False,
+    ),
+    _View(
+        "runs",
+        "List the runs of compaction on TABLE, newest first.",
+        "started_at state planned done skipped failed splits_in splits_out bytes_in bytes_out write_amplification "
+        "rewrites rewrites_bound seconds problems",
+        has_versions=False,
+        has_limit=True,
+    ),
+    _View("columns", "List the columns of TABLE with their types and Parquet field ids.", "name type field_id"),
+    _View(
+        "sources",
+        "List the sources of TABLE with the rows that came of each and those that were dropped.",
+        "source commits rows late future conflicting unfit rounded",
+    ),
+    _View(
+        "dead-letters",
+        "List the files of rows that ingests into TABLE dropped, newest first.",
+        "key rows version commit_id",
+    ),
+)
+
+
 @click.group(cls=Group)
 def inspect() -> None:
     """Look at what a table is made of."""
 
 
-@inspect.command()
-@_table
-@_version
-@_limit
-@pass_invocation
-def windows(invocation: Invocation, table: str, version: int | None, limit: int | None) -> None:
-    """List the time windows of TABLE with the splits and rows in each."""
-    rows = _read(invocation, table, version, lambda views: views.windows())
-    _answer(invocation, rows[:limit], ["window", "splits", "rows", "size_bytes", "generation", "start"])
+def _add(view: _View) -> None:
+    @pass_invocation
+    def show(invocation: Invocation, table: str, limit: int | None, version: int | None = None) -> None:
+        rows = methodcaller(view.name.replace("-", "_"), *([limit] if view.has_limit else []))
+        _answer(invocation, _read(invocation, table, version, rows)[:limit], view.columns.split())
+
+    options = [_table, *([_version] if view.has_versions else []), _limit]
+    for option in reversed(options):
+        show = option(show)
+    inspect.command(view.name, help=view.help)(show)
 
 
-@inspect.command()
-@_table
-@_version
-@_limit
-@pass_invocation
-def splits(invocation: Invocation, table: str, version: int | None, limit: int | None) -> None:
-    """List the files of TABLE that are visible, by window."""
-    rows = _read(invocation, table, version, lambda views: views.splits(limit))
-    names = ["split_id", "window", "rows", "size_bytes", "generation", "first", "last", "key"]
-    _answer(invocation, rows, names)
-
-
-@inspect.command()
-@_table
-@_limit
-@pass_invocation
-def commits(invocation: Invocation, table: str, limit: int | None) -> None:
-    """List the commits to TABLE, newest first."""
-    rows = _read(invocation, table, None, lambda views: views.commits(limit))
-    names = ["commit_id", "kind", "state", "version", "opened_at", "added", "removed", "rows_added", "rows_removed"]
-    _answer(invocation, rows, names)
-
-
-@inspect.command()
-@_table
-@_limit
-@pass_invocation
-def merges(invocation: Invocation, table: str, limit: int | None) -> None:
-    """List the merges that compaction published in TABLE, newest first."""
-    rows = _read(invocation, table, None, lambda views: views.merges(limit))
-    names = ["window", "version", "splits_in", "splits_out", "rows", "bytes_in", "bytes_out", "seconds", "why"]
-    _answer(invocation, rows, names)
-
-
-@inspect.command()
-@_table
-@_limit
-@pass_invocation
-def quarantine(invocation: Invocation, table: str, limit: int | None) -> None:
-    """List the splits of TABLE that compaction keeps away from, with the reasons; queries read them as before."""
-    rows = _read(invocation, table, None, lambda views: views.quarantine())
-    _answer(invocation, rows[:limit], ["split_id", "since", "reason"])
-
-
-@inspect.command()
-@_table
-@_limit
-@pass_invocation
-def runs(invocation: Invocation, table: str, limit: int | None) -> None:
-    """List the runs of compaction on TABLE, newest first."""
-    rows = _read(invocation, table, None, lambda views: views.runs(limit))
-    names = [
-        "started_at", "state", "planned", "done", "skipped", "failed", "splits_in", "splits_out", "bytes_in",
-        "bytes_out", "write_amplification", "rewrites", "rewrites_bound", "seconds", "problems",
-    ]  # fmt: skip
-    _answer(invocation, rows, names)
-
-
-@inspect.command()
-@_table
-@_version
-@_limit
-@pass_invocation
-def columns(invocation: Invocation, table: str, version: int | None, limit: int | None) -> None:
-    """List the columns of TABLE with their types and Parquet field ids."""
-    rows = _read(invocation, table, version, lambda views: views.columns())
-    _answer(invocation, rows[:limit], ["name", "type", "field_id"])
+for _each in _VIEWS:
+    _add(_each)
 
 
 @inspect.command()
@@ -122,30 +127,6 @@ def labels(
     """List the values of COLUMN in TABLE, a column of text, and whether metadata or the rows told of each."""
     rows = _read(invocation, table, version, lambda views: views.labels(column, where))
     _answer(invocation, rows[:limit], ["value", "known_by"])
-
-
-@inspect.command()
-@_table
-@_version
-@_limit
-@pass_invocation
-def sources(invocation: Invocation, table: str, version: int | None, limit: int | None) -> None:
-    """List the sources of TABLE with the rows that came of each and those that were dropped."""
-    rows = _read(invocation, table, version, lambda views: views.sources())
-    _answer(
-        invocation, rows[:limit], ["source", "commits", "rows", "late", "future", "conflicting", "unfit", "rounded"]
-    )
-
-
-@inspect.command("dead-letters")
-@_table
-@_version
-@_limit
-@pass_invocation
-def dead_letters(invocation: Invocation, table: str, version: int | None, limit: int | None) -> None:
-    """List the files of rows that ingests into TABLE dropped, newest first."""
-    rows = _read(invocation, table, version, lambda views: views.dead_letters())
-    _answer(invocation, rows[:limit], ["key", "rows", "version", "commit_id"])
 
 
 def _read(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
+from typing import Any
 
 __all__ = ["counting", "merging", "stepping", "ticking", "waiting"]
 
 
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
-    """Show that something goes on of which the end is not known."""
+    """Show that something goes on, whose end is open."""
     from rich.console import Console
 
     console = Console(stderr=True)
@@ -24,52 +26,51 @@ def waiting(what: str) -> Iterator[None]:
 @contextmanager
 def counting(what: str, total: int) -> Iterator[Callable[[int], None]]:
     """Show how many rows of a known number are done; the block calls what it gets with the rows of each split."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("rows, {task.fields[splits]} splits"),
-        TimeElapsedColumn(),
-    )
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        bar = progress.add_task(what, total=total, splits=0)
-
-        def advance(rows: int) -> None:
-            progress.update(bar, advance=rows, splits=progress.tasks[0].fields["splits"] + 1)
-
-        yield advance
+    splits = count(1)
+    with _bar(what, total, "rows, {task.fields[splits]} splits", splits=0) as advance:
+        yield lambda rows: advance(rows, splits=next(splits))
 
 
 @contextmanager
 def merging(what: str, total: int) -> Iterator[Callable[[int], None]]:
     """Show how many of the planned merges are done; the block calls what it gets with the bytes of each."""
+    from windrow.model.units import format_bytes
+
+    done = 0
+    with _bar(what, total, "merges, {task.fields[read]}", read="0 B") as advance:
+
+        def merged(size: int) -> None:
+            nonlocal done
+            done += size
+            advance(1, read=format_bytes(done))
+
+        yield merged
+
+
+@contextmanager
+def stepping(what: str, total: int, units: str) -> Iterator[Callable[[], None]]:
+    """Show how many steps of a known number are done; the block calls what it gets after each."""
+    with _bar(what, total, units) as advance:
+        yield lambda: advance(1)
+
+
+@contextmanager
+def _bar(what: str, total: int, text: str, **fields: Any) -> Iterator[Callable[..., None]]:
+    """Show a bar; the block calls what it gets with a number of steps and the fields of the text."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from windrow.model.units import format_bytes
 
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("merges, {task.fields[read]}"),
+        TextColumn(text),
         TimeRemainingColumn(),
     )
     console = Console(stderr=True)
-    done = 0
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        bar = progress.add_task(what, total=total, read="0 B")
-
-        def advance(size: int) -> None:
-            nonlocal done
-            done += size
-            progress.update(bar, advance=1, read=format_bytes(done))
-
-        yield advance
+        bar = progress.add_task(what, total=total, **fields)
+        yield lambda steps, **changed: progress.update(bar, advance=steps, **changed)
 
 
 @contextmanager
@@ -91,22 +92,3 @@ def ticking(what: str, expected: int | None = None) -> Iterator[Callable[[int, i
             status.update(f"{what}: {done[0]:,} rows, {format_bytes(done[1])}, {done[2]:,}{of} splits")
 
         yield advance
-
-
-@contextmanager
-def stepping(what: str, total: int, units: str) -> Iterator[Callable[[], None]]:
-    """Show how many steps of a known number are done; the block calls what it gets after each."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn(units),
-        TimeRemainingColumn(),
-    )
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        bar = progress.add_task(what, total=total)
-        yield lambda: progress.advance(bar)

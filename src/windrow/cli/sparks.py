@@ -6,13 +6,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import click
+
 from windrow.cli.invocation import Invocation
 from windrow.cli.progress import waiting
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["sparks"]
+__all__ = ["runner_option", "sparks", "wants_spark"]
+
+runner_option = click.option(
+    "--runner", type=click.Choice(["auto", "local", "spark"]), default="auto", show_default=True, help="Who works."
+)
+"""For commands that choose by themselves, as `wants_spark` says."""
+
+
+def wants_spark(runner: str, size: int, worth_spark: int) -> bool:
+    """Whether Spark is chosen, or there is work of so many bytes that starting it takes less long than the work."""
+    return runner == "spark" or (runner == "auto" and size >= worth_spark)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import Any
 
 from windrow.compaction.planner import PlannedMerge
 from windrow.metastore import RunRecord, RunState
+from windrow.model.rows import like
 from windrow.model.shown import ShownByField
 
 __all__ = ["CompactionResult", "MergeOutcome", "Outcome", "Tally"]
@@ -123,19 +124,5 @@ class CompactionResult(ShownByField):
     @classmethod
     def of(cls, table: str, record: RunRecord, problems: list[MergeOutcome]) -> CompactionResult:
         """Return the result of a run that ended."""
-        return cls(
-            table=table,
-            run_id=record.run_id,
-            state=str(record.state),
-            planned=record.planned,
-            done=record.done,
-            skipped=record.skipped,
-            failed=record.failed,
-            splits_in=record.splits_in,
-            splits_out=record.splits_out,
-            bytes_in=record.bytes_in,
-            bytes_out=record.bytes_out,
-            write_amplification=record.write_amplification,
-            seconds=((record.ended_at or record.started_at) - record.started_at) / 1e6,
-            problems=tuple(problems),
-        )
+        seconds = ((record.ended_at or record.started_at) - record.started_at) / 1e6
+        return like(cls, record, table=table, state=str(record.state), seconds=seconds, problems=tuple(problems))

@@ -6,7 +6,6 @@ A task reads files by itself, without a copy through Java. Large Parquet files a
 from __future__ import annotations
 
 import glob
-import heapq
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,6 +24,7 @@ from windrow.errors import Damaged, InvalidInput, NotFound, StorageError, Windro
 from windrow.ingest.attributes import point_schema
 from windrow.ingest.dead_letter import FILE, PROBLEM
 from windrow.model.points import is_text
+from windrow.runners.dealing import dealt
 from windrow.storage import ByteRange, reach_store
 from windrow.storage.failures import disk_failure
 
@@ -144,13 +144,8 @@ def schema_of(file: SourceFile) -> pa.Schema:
 def deal_out(files: Sequence[SourceFile], tasks: int) -> list[tuple[FilePart, ...]]:
     """Deal files out to at most `tasks` tasks of about equal size; the parts of a task keep the order of the files."""
     parts = [part for file in files for part in _parts(file)]
-    shares: list[tuple[int, int]] = [(0, task) for task in range(min(tasks, len(parts)))]
-    dealt: list[list[int]] = [[] for _ in shares]
-    for number in sorted(range(len(parts)), key=lambda each: -parts[each].size):
-        size, task = heapq.heappop(shares)
-        dealt[task].append(number)
-        heapq.heappush(shares, (size + parts[number].size, task))
-    return [tuple(parts[number] for number in sorted(share)) for share in dealt]
+    shares = dealt(range(len(parts)), tasks, lambda number: parts[number].size)
+    return [tuple(parts[number] for number in sorted(share)) for share in shares]
 
 
 def read_part(part: FilePart, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:

@@ -20,7 +20,7 @@ from windrow.ingest.promotion import with_promoted_attributes
 from windrow.ingest.values import table_of
 from windrow.model.widening import plain
 from windrow.runners.local import run_locally
-from windrow.runners.spark import Work, run_on_partitions
+from windrow.runners.spark import Work, numbered, run_on_partitions, run_on_spark, slots, units_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -79,7 +79,7 @@ class FrameSource:
         try:
             return int(self.rows.rdd.getNumPartitions())
         except Exception:  # under Connect there is no such thing
-            return _TASKS_PER_CORE * _parallelism(self.rows.sparkSession)
+            return _TASKS_PER_CORE * slots(self.rows.sparkSession)
 
     def sample(self, columns: Sequence[str]) -> list[list[pa.RecordBatch]]:
         """Return some columns of the first rows, those of one task."""
@@ -137,8 +137,7 @@ class FilesSource:
         """Deal the files out and run the work on each share."""
         if self.spark is None:
             return run_locally(self._shares, _on_share(work), on_report, threads=threads)
-        numbers, read = self.partitions()
-        return run_on_partitions(numbers, lambda batches, attempt: work(read(batches), attempt), on_report)
+        return run_on_spark(self.spark, self._shares, _on_share(work), on_report)
 
     @property
     def on_spark(self) -> bool:
@@ -159,7 +158,7 @@ class FilesSource:
     def _shares(self) -> list[tuple[FilePart, ...]]:
         if self.spark is None:
             return deal_out(self.files, max(os.cpu_count() or 1, self.size_bytes // _SHARE_BYTES))
-        return deal_out(self.files, max(_TASKS_PER_CORE * _parallelism(self.spark), self.size_bytes // _TASK_BYTES))
+        return deal_out(self.files, max(_TASKS_PER_CORE * slots(self.spark), self.size_bytes // _TASK_BYTES))
 
     def sample(self, columns: Sequence[str]) -> list[list[pa.RecordBatch]]:
         """Return some columns of the first rows of some tasks; of remote files, which are fetched whole, of one."""
@@ -174,10 +173,10 @@ class FilesSource:
         shares = self._shares
 
         def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for number in (each for batch in batches for each in batch.column(0).to_pylist()):
-                yield from _rows_of(shares[number])
+            for share in units_of(shares, batches):
+                yield from _rows_of(share)
 
-        return self.spark.range(0, len(shares), 1, len(shares)), read
+        return numbered(self.spark, shares), read
 
 
 @dataclass(frozen=True)
@@ -295,11 +294,3 @@ def _sample(share: tuple[FilePart, ...], columns: Sequence[str]) -> Iterator[pa.
             rows += batch.num_rows
             if rows >= _SAMPLED_ROWS:
                 return
-
-
-def _parallelism(spark: SparkSession) -> int:
-    """Return how many tasks run at once, as far as the session tells."""
-    try:
-        return int(spark.sparkContext.defaultParallelism)
-    except Exception:
-        return int(spark.conf.get("spark.sql.leafNodeDefaultParallelism", "8") or 8)

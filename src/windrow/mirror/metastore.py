@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
-import pyarrow as pa
+from sqlalchemy import Connection, Row
 
-from windrow.metastore import Checkpoint, Published, SqlMetastore
+from windrow.metastore import Published, SqlMetastore
 from windrow.mirror.follow import Mirror
-from windrow.model.epochs import OldValues
-from windrow.model.split import SplitMetadata
 from windrow.storage import Store
 
 __all__ = ["MirroredMetastore"]
@@ -26,55 +24,9 @@ class MirroredMetastore(SqlMetastore):
         super().__init__(url, **parts)
         self.mirror = Mirror(self, store, store_options or {})
 
-    def publish(
-        self,
-        commit_id: str,
-        *,
-        attempt: int = 1,
-        add: Sequence[SplitMetadata] = (),
-        replace: Collection[str] = (),
-        checkpoint: Checkpoint | None = None,
-        columns: Collection[str] = (),
-        attributes: Collection[str] = (),
-        summary: Mapping[str, Any] | None = None,
-    ) -> Published:
-        """Make a commit visible as one new version, or nothing; then let the mirror follow."""
-        published = super().publish(
-            commit_id,
-            attempt=attempt,
-            add=add,
-            replace=replace,
-            checkpoint=checkpoint,
-            columns=columns,
-            attributes=attributes,
-            summary=summary,
-        )
-        self._follow(commit_id)
-        return published
-
-    def change_type(
-        self,
-        commit_id: str,
-        *,
-        attempt: int = 1,
-        column: str,
-        kind: pa.DataType,
-        rule: OldValues,
-        epoch: int,
-        version: int | None = None,
-        summary: Mapping[str, Any] | None = None,
-    ) -> Published:
-        """Give a column another type, as one new version; then let the mirror follow."""
-        published = super().change_type(
-            commit_id,
-            attempt=attempt,
-            column=column,
-            kind=kind,
-            rule=rule,
-            epoch=epoch,
-            version=version,
-            summary=summary,
-        )
+    def publish_once(self, commit_id: str, apply: Callable[[Connection, Row[Any]], Published]) -> Published:
+        """Publish a commit, by whichever verb it came; then let the mirror follow."""
+        published = super().publish_once(commit_id, apply)
         self._follow(commit_id)
         return published
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from windrow.model.units import format_bytes, is_size
 
-__all__ = ["Rows"]
+__all__ = ["Rows", "like"]
 
 T = TypeVar("T")
 
@@ -61,6 +61,12 @@ class Rows(Sequence[T], Generic[T]):
         return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
 
     __repr__ = __str__
+
+
+def like(kind: type[T], record: object, /, **values: Any) -> T:
+    """Return a record of a kind with the fields of another record that have the same names, and these `values`."""
+    same = {each.name for each in fields(kind)} - values.keys()  # type: ignore[arg-type]
+    return kind(**{name: getattr(record, name) for name in same}, **values)
 
 
 def _cell(name: str, value: object) -> str:

@@ -2,21 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Work", "run_on_partitions", "slots"]
+__all__ = ["Work", "numbered", "run_on_partitions", "run_on_spark", "slots", "units_of"]
+
+T = TypeVar("T")
 
 Work = Callable[[Iterable[pa.RecordBatch], int], Iterator[str]]
 """Takes the batches of a partition and the number of the task's attempt, and yields reports as text."""
 
 _LOOK_EVERY = 0.2
+
+
+def run_on_spark(
+    spark: SparkSession,
+    units: Sequence[T],
+    work: Callable[[T, int], Iterator[str]],
+    on_report: Callable[[str], None] | None = None,
+) -> list[str]:
+    """Run the work on every unit, each in a task of its own, and return the reports, as `run_on_partitions` does."""
+    return run_on_partitions(numbered(spark, units), partial(_on_units, units, work), on_report) if units else []
+
+
+def numbered(spark: SparkSession, units: Sequence[Any]) -> DataFrame:
+    """Return a row for each unit, in a partition of its own; the units travel with the code, under Connect too."""
+    # To repartition so few rows would not give that.
+    return spark.range(0, len(units), 1, len(units))
+
+
+def units_of(units: Sequence[T], batches: Iterable[pa.RecordBatch]) -> Iterator[T]:
+    """Yield the units whose numbers a task was given."""
+    return (units[number] for batch in batches for number in batch.column(0).to_pylist())
+
+
+def _on_units(
+    units: Sequence[T], work: Callable[[T, int], Iterator[str]], batches: Iterable[pa.RecordBatch], task_attempt: int
+) -> Iterator[str]:
+    for unit in units_of(units, batches):
+        yield from work(unit, task_attempt)
 
 
 def run_on_partitions(rows: DataFrame, work: Work, on_report: Callable[[str], None] | None = None) -> list[str]:
@@ -95,10 +126,10 @@ class _Heard:
 
 
 def slots(spark: SparkSession) -> int:
-    """How many tasks run at once, as far as Spark tells; Connect does not."""
+    """Return how many tasks run at once, as far as the session tells; under Connect it has a setting at most."""
     from pyspark.errors import PySparkException
 
     try:
         return max(1, int(spark.sparkContext.defaultParallelism))
     except PySparkException:
-        return 8
+        return int(spark.conf.get("spark.sql.leafNodeDefaultParallelism", None) or 8)

@@ -14,8 +14,6 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from windrow.context import Context
 from windrow.errors import Damaged, Incompatible, InvalidInput, MetastoreError, NotFound
 from windrow.metastore import Pin, TableRecord
@@ -28,7 +26,7 @@ from windrow.model.shown import ShownByField
 from windrow.model.sparse import Spread, sparse_warning
 from windrow.model.split import SidecarLocation, SplitMetadata
 from windrow.runners.local import run_locally
-from windrow.runners.spark import run_on_partitions
+from windrow.runners.spark import run_on_spark, slots
 from windrow.sidecar.build import build_sidecar
 from windrow.storage import reach, reach_store
 from windrow.upkeep.check_split import Finding, check_split
@@ -260,12 +258,6 @@ def _here(work: _Work, units: Sequence[Mapping[str, Any]], threads: int | None) 
 
 
 def _on_spark(spark: SparkSession, work: _Work, units: Sequence[Mapping[str, Any]]) -> list[str]:
-    tasks = min(len(units), spark.sparkContext.defaultParallelism)
-    texts = [json.dumps(unit) for unit in units]
-
-    def check(batches: Iterable[pa.RecordBatch], _: int) -> Iterator[str]:
-        numbers = [number for batch in batches for number in batch.column(0).to_pylist()]
-        return work(json.loads(text) for number in numbers for text in texts[number::tasks])
-
-    # One partition for each task: repartitioning so few rows would not give that.
-    return run_on_partitions(spark.range(0, tasks, 1, tasks), check)
+    tasks = min(len(units), slots(spark))
+    shares = [[json.dumps(unit) for unit in units[number::tasks]] for number in range(tasks)]
+    return run_on_spark(spark, shares, lambda texts, _: work(map(json.loads, texts)))

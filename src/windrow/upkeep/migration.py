@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import json
 import os
 import time
@@ -14,11 +13,11 @@ from typing import TYPE_CHECKING
 from windrow.model.shown import ShownByField
 from windrow.questdb.migration import Action, Step, StepReport, carry_out
 from windrow.questdb.migration_plan import MigrationPlan, Wish, plan_migration
+from windrow.runners.dealing import dealt
 from windrow.runners.local import run_locally
 from windrow.runners.memory import check_threads
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 __all__ = ["Migration", "MigrationResult"]
@@ -104,30 +103,9 @@ def _in_process(steps: Iterable[Step], tell: Callable[[str], None] | None, threa
 
 
 def _on_spark(spark: SparkSession, steps: Sequence[Step], tell: Callable[[str], None] | None) -> list[str]:
-    from windrow.runners.spark import run_on_partitions, slots
+    from windrow.runners.spark import run_on_spark, slots
     from windrow.runners.task_errors import errors_of_tasks
 
-    batches = packed(steps, slots(spark) * _TASKS_PER_SLOT)
-    if not batches:
-        return []
-    # One row in one partition for each task; the steps travel with the code, which works under Connect too.
-    rows = spark.range(0, len(batches), 1, len(batches))
+    batches = dealt(steps, slots(spark) * _TASKS_PER_SLOT, lambda step: min(step.parquet_bytes, _FOOTER_BYTES))
     with errors_of_tasks():
-        return run_on_partitions(rows, partial(_of_partition, batches), tell)
-
-
-def _of_partition(batches: Sequence[Sequence[Step]], rows: Iterable[pa.RecordBatch], _attempt: int) -> Iterator[str]:
-    for batch in rows:
-        for number in batch.column(0).to_pylist():
-            yield from _reports(batches[number])
-
-
-def packed(steps: Sequence[Step], most: int) -> list[list[Step]]:
-    """Spread steps over at most so many tasks, evenly by what they read."""
-    tasks: list[list[Step]] = [[] for _ in range(min(most, len(steps)))]
-    load = [(0, number) for number in range(len(tasks))]
-    for step in sorted(steps, key=lambda each: each.parquet_bytes, reverse=True):
-        size, number = load[0]
-        tasks[number].append(step)
-        heapq.heapreplace(load, (size + min(step.parquet_bytes, _FOOTER_BYTES), number))
-    return tasks
+        return run_on_spark(spark, batches, lambda batch, _: _reports(batch), tell)

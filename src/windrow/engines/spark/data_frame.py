@@ -25,7 +25,7 @@ from windrow.planning.data_files import DataFile
 from windrow.planning.scan_plan import ScanPlan
 from windrow.reading.pins import Hold
 from windrow.reading.read_context import ReadContext
-from windrow.runners.spark import slots
+from windrow.runners.spark import numbered, slots, units_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -150,7 +150,7 @@ def _by_tasks(task: Task, spark: SparkSession, shares: Sequence[Share], schema: 
     wanted = spark_arrow_schema(schema)
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for number in (each for batch in batches for each in batch.column(0).to_pylist()):
-            yield from rows_for_spark(task, shares[number], wanted)
+        for share in units_of(shares, batches):
+            yield from rows_for_spark(task, share, wanted)
 
-    return spark.range(0, len(shares), 1, len(shares)).mapInArrow(read, spark_schema(schema))
+    return numbered(spark, shares).mapInArrow(read, spark_schema(schema))

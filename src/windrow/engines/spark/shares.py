@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -20,6 +19,7 @@ from windrow.planning.scan_context import ScanContext
 from windrow.planning.scan_plan import ScanPlan
 from windrow.questions.naming import Question
 from windrow.reading.read_context import ReadContext
+from windrow.runners.dealing import dealt
 from windrow.storage import Identity, Store, patient_if_remote, reach_store
 
 __all__ = ["Share", "Task", "deal_out", "files_of"]
@@ -130,21 +130,11 @@ def deal_out(files: Sequence[DataFile], tasks: int) -> list[Share]:
     small = [file for file in files if file.identity.size <= target]
     shares = [share for file in large for share in _parts(file, -(-file.identity.size // target))]
     left = -(-sum(file.identity.size for file in small) // target)
-    return shares + [Share(tuple(map(_File.of, each))) for each in _evenly(small, left)]
+    return shares + [Share(tuple(map(_File.of, each))) for each in dealt(small, left, lambda file: file.identity.size)]
 
 
 def _parts(file: DataFile, parts: int) -> list[Share]:
     return [Share((_File.of(file),), part, parts) for part in range(parts)]
-
-
-def _evenly(files: Sequence[DataFile], count: int) -> list[list[DataFile]]:
-    groups: list[list[DataFile]] = [[] for _ in range(min(count, len(files)))]
-    load = [(0, number) for number in range(len(groups))]
-    for file in sorted(files, key=lambda each: each.identity.size, reverse=True):
-        size, number = load[0]
-        groups[number].append(file)
-        heapq.heapreplace(load, (size + file.identity.size, number))
-    return groups
 
 
 class _Stores:
