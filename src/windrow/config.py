@@ -82,19 +82,19 @@ class Resolved:
 def resolve(
     arguments: Mapping[str, Any], environ: Mapping[str, str], toml_text: str = "", toml_name: str = "windrow.toml"
 ) -> Resolved:
-    """Return the settings that an invocation means, each checked; an argument that is None was not given."""
+    """Return the settings of an invocation, each checked; an argument that is None was not given."""
     defaults = Config()
-    found = {name: Setting(name, getattr(defaults, name), _DEFAULT) for name in _PLAIN}
+    settings = {name: Setting(name, getattr(defaults, name), _DEFAULT) for name in _PLAIN}
     for given in (*_from_toml(toml_text, toml_name), *_from_environ(environ), *_from_arguments(arguments)):
-        found[given.name] = _checked(given)
+        settings[given.name] = _checked(given)
     values: dict[str, Any] = {name: {} for name in _OPTIONS}
-    for each in found.values():
+    for each in settings.values():
         name, _, option = each.name.partition(".")
         if option:
             values[name][option] = each.value
         else:
             values[name] = each.value
-    return Resolved(Config(**values), tuple(sorted(found.values(), key=_place)))
+    return Resolved(Config(**values), tuple(sorted(settings.values(), key=_place)))
 
 
 def _place(setting: Setting) -> tuple[int, str]:
@@ -124,8 +124,8 @@ def _setting_of(variable: str) -> str:
         return setting
     if setting in _OPTIONS:
         raise ConfigError(f"{variable}: options are given one by one; write {variable}__NAME=value")
-    known = [_PREFIX + each.upper() for each in _NAMES]
-    raise _unknown(variable, "a variable of Windrow", [*known, CONFIG_VARIABLE])
+    variables = [_PREFIX + each.upper() for each in _NAMES]
+    raise _unknown(variable, "a variable of Windrow", [*variables, CONFIG_VARIABLE])
 
 
 def _from_toml(text: str, origin: str) -> Iterator[Setting]:
@@ -178,13 +178,13 @@ def _option_text(given: Setting) -> Any:
 
 def _wrong(given: Setting, expected: str) -> ConfigError:
     # The value itself may be a secret.
-    found = type(given.value).__name__
-    return ConfigError(f"{given.name}, from {given.origin}: expected {expected}, found a value of type {found}")
+    kind = type(given.value).__name__
+    return ConfigError(f"{given.name}, from {given.origin}: expected {expected}, found a value of type {kind}")
 
 
-def _unknown(name: str, kind: str, known: list[str]) -> ConfigError:
-    near = get_close_matches(name, known, 1)
-    hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
+def _unknown(name: str, kind: str, names: list[str]) -> ConfigError:
+    near = get_close_matches(name, names, 1)
+    hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(names)}"
     return ConfigError(f"{name} is not {kind}; {hint}")
 
 

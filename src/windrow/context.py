@@ -58,7 +58,7 @@ class Context:
     decoded: Cells | None = field(default=None, repr=False, compare=False)
     """For what is decoded for small questions; None keeps none."""
     reading: Store | None = None
-    """The store as queries read it: one that is far away is asked again when it is slow."""
+    """The store as queries read it: a remote one is requested again when it is slow."""
     prune: bool = True
     """Whether queries leave out what metadata shows not to match."""
     forcing: Forcing | None = field(default=None, repr=False, compare=False)
@@ -70,9 +70,9 @@ class Context:
     pins: Pins = field(init=False, repr=False, compare=False)
     """Versions that are being read."""
     kept: KeptVersions | None = field(init=False, repr=False, compare=False)
-    """What was listed of versions; None where nothing is kept."""
+    """Listings of versions; None where nothing is cached."""
     heat: Heat = field(init=False, repr=False, compare=False)
-    """Which windows are asked for."""
+    """Which windows queries read."""
     parts: WeakValueDictionary[type, Any] = field(init=False, repr=False, compare=False)
     """What rooms above share for this lake, by its kind, for as long as one of them holds it."""
 
@@ -97,7 +97,7 @@ class Context:
     ) -> Self:
         """Open the store and the metastore of a lake; `parts` are clock, ids and caches, where they are given.
 
-        With `lake_key`, which lake it is has been found out before, and is not asked again.
+        With `lake_key`, which lake it is was resolved before.
         """
         options = dict(store_options or {})
         store = reach_store(url, options)
@@ -160,12 +160,12 @@ def _prepare(store: Store, root: Path, marker: Marker | None, *, create: bool, a
     """Have a folder for the database of a local lake; one that lost its database must not get an empty one unasked."""
     if (root / BESIDE).exists():
         return
-    found = examine(store, marker, None)
-    if found.state is State.LOST and (root / BESIDE).exists():
+    binding = examine(store, marker, None)
+    if binding.state is State.LOST and (root / BESIDE).exists():
         # Another process made the lake meanwhile.
         return
-    found.check(accept)
-    if found.state is State.NEW and not create:
+    binding.check(accept)
+    if binding.state is State.NEW and not create:
         raise NotFound(f"there is no lake in {root}: it has no {BESIDE}; create a table there first")
     _make_folder(root)
 

@@ -65,8 +65,8 @@ class Database:
 
     def tables(self) -> Rows[TableEntry]:
         """Return the tables that have a folder, by name."""
-        found = table_folders(self.folder)
-        return Rows(TableEntry, tuple(TableEntry(name, found[name].name) for name in sorted(found)))
+        folders = table_folders(self.folder)
+        return Rows(TableEntry, tuple(TableEntry(name, folders[name].name) for name in sorted(folders)))
 
     def table(self, name: str) -> DatabaseTable:
         """Return a table by name, whatever its case, or raise NotFound with the nearest name."""

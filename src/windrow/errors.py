@@ -21,7 +21,7 @@ One class per different reaction of the caller; the message is for people and is
     ├── InvariantViolation                               a rule of the table would be broken; nothing was published
     └── MissingDependency                                a program or library is absent; the message says how to get it
 
-`retryable` says whether the same call may succeed later. `outcome` is set on errors of a commit: what is known of it.
+`retryable` says whether the same call may succeed later. `outcome` is set on errors of a commit: whether it took place.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ __all__ = [
 
 
 class Outcome(StrEnum):
-    """What is known about a commit after an error."""
+    """Whether a commit took place, after an error."""
 
     COMMITTED = "committed"
     NOT_COMMITTED = "not committed"
@@ -114,7 +114,7 @@ class LeaseExpired(WindrowError):
 
 
 class SnapshotExpired(WindrowError):
-    """A version that is no longer kept, or a pin that ran out."""
+    """A version that cannot be read any more, or a pin that ran out."""
 
 
 class Closed(WindrowError):
@@ -137,7 +137,7 @@ class StorageError(WindrowError, OSError):
 
 
 class Replaced(StorageError):
-    """An object was replaced since it was looked at; what is known of it is no longer true."""
+    """An object was replaced since it was looked at, so its metadata is of another one."""
 
     retryable = True
 

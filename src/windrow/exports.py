@@ -1,4 +1,4 @@
-"""The public names of the package, loaded when they are first asked for.
+"""The public names of the package, loaded when they are first used.
 
 The command line answers `--help` without loading a single engine, since importing the package loads none.
 """

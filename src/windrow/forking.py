@@ -2,7 +2,7 @@
 
 A fork copies the thread that calls it and no other. A lock that another thread held then is held for ever in the child,
 a queue has nobody who works on it, and a connection is shared with the parent. So objects that own such a thing
-register here. In the child each is told to begin anew before anything else runs. Locks inside of libraries are out of
+register here. In the child each begins anew before anything else runs. Locks inside of libraries are out of
 reach, so a fork waits for a moment at which nobody is in one of them.
 """
 
@@ -37,7 +37,7 @@ _all: dict[int, weakref.ref[Any]] = {}
 def register(thing: Forked) -> None:
     """Call `after_fork` of a thing in each child that is forked while it exists.
 
-    One that has `before_fork` is told in the parent, too, while nobody is `working`.
+    One that has `before_fork` is called in the parent, too, while nobody is `working`.
     """
     key = id(thing)
     # The reference of an earlier thing with this id is called before a later one can have it.

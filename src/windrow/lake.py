@@ -223,8 +223,8 @@ class Lake(Closing):
     def stream(self, query: str, params: Parameters = None, *, tables: Mapping[str, object] | None = None) -> Stream:
         """Answer a query batch by batch, as they are worked out; the answer need not fit in memory.
 
-        The query runs while the `with` block lasts, which has a `pyarrow.RecordBatchReader`. Inside, this lake may be
-        asked other queries. Leaving the block ends the query, whether all batches were read or not. `params` and
+        The query runs while the `with` block lasts, which has a `pyarrow.RecordBatchReader`. Inside, this lake takes
+        other queries. Leaving the block ends the query, whether all batches were read or not. `params` and
         `tables` are as in `sql`.
 
         >>> with lake.stream("select * from metrics") as batches:  # doctest: +SKIP
@@ -242,7 +242,7 @@ class Lake(Closing):
     ) -> Explanation:
         """Say what a query reads of each table, and why: windows, splits, row groups, granules, bytes.
 
-        With `analyze` the query is run, and what it read is said too. The result prints as text, and has `to_dict` and
+        With `analyze` the query is run, and what it read is shown too. The result prints as text, and has `to_dict` and
         `svg`. A query that begins with EXPLAIN, or EXPLAIN ANALYZE, is answered with the same text. `params` and
         `tables` are as in `sql`.
         """
@@ -262,7 +262,7 @@ class Lake(Closing):
         return open_database(path, native=native, recover=recover, limits=self.context.limits)
 
     def close(self) -> None:
-        """Close the lake: queries that are running end with `Closed`, and so does what is asked of it later."""
+        """Close the lake: queries that are running end with `Closed`, and so do later calls."""
         self._is_closed = True
         self._queries.close()
         self.cache.record()
@@ -291,11 +291,11 @@ def connect(  # noqa: PLR0913 - each is a word that a user may say
     for a lake that lost its metastore, of which `rebuild` then makes the tables again.
 
     `store_options` are those of `windrow.storage.open_store`, for the lake and for files in other places that you name:
-    a local lake takes those of buckets too. `cache` says how much may be kept in memory and on disk,
+    a local lake takes those of buckets too. `cache` says how much may be cached in memory and on disk,
     or is a cache of your own for bytes; with None nothing is cached. `threads` and `memory_limit`, such as "4GB", are
     what each query, scan, ingest, compaction and check may use in this process, unless it is given its own; rows beyond
-    the memory are put on disk where that can be done. What is learnt of local Parquet files that are in no table is
-    kept in the cache folder; with `sidecars_beside` it is put beside each file, for others to find.
+    the memory are put on disk where that can be done. What is learnt of local Parquet files that are in no table
+    goes to the cache folder; with `sidecars_beside` it is put beside each file, for others to use.
 
     SQL is DuckDB's with all that it can do: it reads and writes files, attaches databases, loads extensions. With
     `sandbox` it reads tables of the lake and does nothing else; open a lake so where others write the queries.

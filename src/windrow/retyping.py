@@ -136,8 +136,8 @@ class Retype:
         rule = _rule_of(column, old_values)
         metastore = self.context.metastore
         record = metastore.table(self.name)
-        known = {each.name: each.type for each in metastore.columns(record.table_id, record.version)}
-        before, after = self._types(record, known, column, to)
+        types = {each.name: each.type for each in metastore.columns(record.table_id, record.version)}
+        before, after = self._types(record, types, column, to)
         nulled = self._nulled(record.version, column, (before, after), rule)
         windows = metastore.windows(record.table_id, record.version)
         plan = RetypePlan(
@@ -156,17 +156,17 @@ class Retype:
         return plan, after
 
     def _types(
-        self, record: TableRecord, known: dict[str, pa.DataType], column: str, to: str | pa.DataType
+        self, record: TableRecord, types: dict[str, pa.DataType], column: str, to: str | pa.DataType
     ) -> tuple[pa.DataType, pa.DataType]:
         """Return the type before and after, or refuse a change that cannot be made or needs no epoch."""
         place, settings = f"column {column!r} of table {self.name!r}", record.settings
-        if column not in known:
-            raise NotFound(f"table {self.name!r} has no column {column!r}; it has {', '.join(known) or 'none yet'}")
+        if column not in types:
+            raise NotFound(f"table {self.name!r} has no column {column!r}; it has {', '.join(types) or 'none yet'}")
         fixed = {settings.timestamp: "windows", TIMESERIES_ID: "series", RESIDUAL: "attributes"}
         fixed |= dict.fromkeys(settings.partition_by, "tenants")
         if column in fixed:
             raise InvalidInput(f"{place}: {fixed[column]} are told by it, so its type stays; write another column")
-        before = known[column]
+        before = types[column]
         after = stored(plain(parse_type(to)), settings.timestamp_precision)
         if after == before:
             raise InvalidInput(f"{place} is {before} already; there is nothing to change")
@@ -175,7 +175,7 @@ class Retype:
                 f"{place}: {after} holds every value of {before}, so the column widens by itself when data of that "
                 "type is ingested; there is nothing to change"
             )
-        schema = pa.schema([(name, after if name == column else kind) for name, kind in known.items()])
+        schema = pa.schema([(name, after if name == column else kind) for name, kind in types.items()])
         check_point_schema(
             schema, signal=settings.signal, timestamp=settings.timestamp, timestamp_unit=settings.timestamp_unit
         )
@@ -197,14 +197,14 @@ class Retype:
                 self._selection(relation, column, condition).check(cursor)
             except InvalidInput as error:
                 raise InvalidInput(impossible) from error
-        found = self._count(relation, column, condition)
-        if found and rule is OldValues.CAST:
+        misfits = self._count(relation, column, condition)
+        if misfits and rule is OldValues.CAST:
             raise InvalidInput(
-                f"{place}: {found} values of {kinds[0]} cannot become {kinds[1]} exactly, such as "
+                f"{place}: {misfits} values of {kinds[0]} cannot become {kinds[1]} exactly, such as "
                 f"{self._example(relation, column, condition)}; let them read as null (old_values='cast_or_null'), or "
                 "write another column"
             )
-        return found
+        return misfits
 
     def _selection(self, relation: Relation, column: str, condition: str) -> Selection:
         return Selection.of(self.name, relation, condition, [column])

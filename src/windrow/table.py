@@ -54,16 +54,16 @@ class Table:
 
     def __repr__(self) -> str:
         try:
-            found = self.describe()
+            description = self.describe()
         except WindrowError as error:
             return f"<Table {self.name}: {error}>"
         parts = [
-            format_count(found.rows, "row"),
-            format_count(found.splits, "split"),
-            format_count(found.windows, "window"),
+            format_count(description.rows, "row"),
+            format_count(description.splits, "split"),
+            format_count(description.windows, "window"),
         ]
-        parts += [format_bytes(found.size_bytes), f"sort {found.settings['sort']}"]
-        return f"<Table {self.name}, version {found.version}: {', '.join(parts)}>"
+        parts += [format_bytes(description.size_bytes), f"sort {description.settings['sort']}"]
+        return f"<Table {self.name}, version {description.version}: {', '.join(parts)}>"
 
     def record(self) -> TableRecord:
         """Return the metastore's row of the table as it is now."""
@@ -218,7 +218,7 @@ class Table:
         """Say what a scan would read: virtual files, and how many windows, splits, row groups, granules and bytes.
 
         `where` is what stands behind WHERE, such as `metric_name = 'cpu' and timestamp >= date '2026-01-01'`; what
-        cannot be asked of metadata is refused.
+        metadata cannot answer is refused.
         """
         predicate = None
         if where is not None:

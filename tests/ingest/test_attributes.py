@@ -199,7 +199,7 @@ class TestSeries:
     @settings(max_examples=50)
     @given(TAG_SETS, st.floats(0, 1), st.floats(0, 1))
     def test_a_series_has_one_id_before_and_after_promotion(self, sets, one, other):
-        from windrow.ingest.otlp import read_otlp
+        from tests.ingest.otlp_rows import read_otlp
 
         request = [("m.json", json.dumps(metrics_of(*sets)).encode())]
         table = TableSettings.of(sort=SORT)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from tests.ingest.otlp_rows import read_otlp
 
 from windrow.errors import InvalidInput
 from windrow.ingest.attributes import RESIDUAL, series_tags
 from windrow.ingest.attributes import promoted_attributes as promoted_of_schema
-from windrow.ingest.otlp import read_otlp
 from windrow.ingest.otlp_points import exponential_buckets
 from windrow.model.timeseries import timeseries_ids
 

@@ -20,9 +20,9 @@ from opentelemetry.proto.common.v1.common_pb2 import (
 )
 from opentelemetry.proto.metrics.v1 import metrics_pb2 as pb
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+from tests.ingest.otlp_rows import read_otlp
 
 from windrow.errors import Damaged
-from windrow.ingest.otlp import read_otlp
 
 DATA = Path(__file__).parents[1] / "data" / "otlp"
 FILES = sorted([*DATA.glob("*.binpb"), DATA / "metrics.json", DATA / "stream.jsonl"])

@@ -11,7 +11,7 @@ from sqlalchemy import make_url, text
 from windrow.errors import ConfigError, Incompatible, MetastoreError, NotFound
 from windrow.metastore import SqlMetastore, database
 from windrow.metastore.filesystem import network_file_system
-from windrow.metastore.migrate import known_revisions
+from windrow.metastore.migrate import revisions
 from windrow.testing.metastore_cases.samples import a_table, everything
 
 NETWORK_MOUNTS = Path(__file__).with_name("mountinfo.txt")
@@ -82,7 +82,7 @@ def test_a_metastore_of_a_newer_version_is_left_alone(metastore, url):
     with metastore.database.writing() as connection:
         connection.execute(text("update windrow_migrations set version_num = '9999'"))
     words = refusal(url, Incompatible)
-    assert f"newer Windrow (its schema is 9999, this version knows up to {known_revisions()[-1]})" in words
+    assert f"newer Windrow (its schema is 9999, this version knows up to {revisions()[-1]})" in words
     assert everything(metastore) == before
 
 

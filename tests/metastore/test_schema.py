@@ -7,7 +7,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, insert, inspect, make_url
 
 from windrow.metastore import SqlMetastore
-from windrow.metastore.migrate import _config, known_revisions
+from windrow.metastore.migrate import _config, revisions
 from windrow.metastore.schema import checkpoints, metadata, tables
 from windrow.testing.metastore_cases.samples import SETTINGS, TABLE, add
 
@@ -56,7 +56,7 @@ def describe(engine):
 def test_the_migrations_end_at_the_newest_revision(migrated):
     with migrated.connect() as connection:
         revision = connection.exec_driver_sql("select version_num from windrow_migrations").scalar_one()
-    assert revision == known_revisions()[-1]
+    assert revision == revisions()[-1]
 
 
 def differences(engine):
@@ -81,7 +81,7 @@ def test_ids_are_compared_bytewise_on_postgresql(migrated):
     assert columns["split_id"].collation == ("C" if migrated.dialect.name == "postgresql" else None)
 
 
-@pytest.mark.parametrize("revision", known_revisions()[:-1])
+@pytest.mark.parametrize("revision", revisions()[:-1])
 def test_an_older_metastore_is_brought_up_and_keeps_what_it_holds(empty_url, revision):
     url = make_url(empty_url)
     engine = create_engine(url if url.get_backend_name() == "sqlite" else url.set(drivername="postgresql+psycopg"))

@@ -1,5 +1,6 @@
 """The order of rows: the plain one against what it must be, the vectorised one against the plain one."""
 
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from math import inf, nan
@@ -11,8 +12,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from windrow.errors import InvalidInput
-from windrow.model.ordering import dictionary_codes, first_unsorted_row, is_sorted, sort_indices, sort_key, steps_back
+from windrow.model.ordering import comparable, dictionary_codes, first_unsorted_row, is_sorted, sort_indices, steps_back
 from windrow.model.sort_schema import Direction, SortColumn, SortSchema
+
+
+@dataclass(frozen=True)
+class Descending:
+    """Turns the order of a comparable value round."""
+
+    value: tuple[int, object]
+
+    def __lt__(self, other):
+        return other.value < self.value
+
+
+def sort_key(schema):
+    """The plain order: the key by which `sorted` puts rows of Python into the order of the schema."""
+
+    def key(row):
+        values = ((comparable(row.get(column.name)), column.direction) for column in schema.columns)
+        return tuple(value if way is Direction.ASCENDING else Descending(value) for value, way in values)
+
+    return key
 
 
 def naive(*parts):

@@ -111,7 +111,7 @@ def a_commit_that_is_published_while_it_is_judged_keeps_its_files(world):
 
             return call
 
-        metastore._states, metastore.known_splits = map(then_publish, (metastore._states, metastore.known_splits))
+        metastore._states, metastore.recorded_splits = map(then_publish, (metastore._states, metastore.recorded_splits))
         assert metastore.orphans(TABLE, ["c1-1-0"]).dead == frozenset()
 
 
@@ -181,7 +181,7 @@ def no_compare_and_set(patch):
 
 def splits_first(patch):
     def orphans(self, table_id, split_ids, *, ended=()):
-        known = self.known_splits(table_id, split_ids)
+        known = self.recorded_splits(table_id, split_ids)
         states = self._states(table_id, {name: collecting._writers(name) for name in split_ids})
         rest = [name for name in split_ids if name not in known]
         return Orphans(frozenset(name for name in rest if states[name] and "open" not in states[name]), frozenset())

@@ -157,7 +157,7 @@ def _run(invocation: Invocation, noun: Compact, window: str | None, how: dict[st
 
 
 def _watch(invocation: Invocation, noun: Compact, window: str | None, every: float, how: dict[str, Any]) -> None:
-    """Runs are told as they end; programs get one answer, the sum of all of them."""
+    """Runs are reported as they end; programs get one answer, the sum of all of them."""
     _pardon(noun, how)
     done: list[dict[str, Any]] = []
     with (

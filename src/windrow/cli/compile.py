@@ -51,7 +51,7 @@ def compile_kernels(invocation: Invocation) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """The notice about compiling says nothing new to somebody who asked for it."""
+    """The notice about compiling says nothing new to the user of this command."""
     from windrow.kernels.notice import notice
 
     with notice.muted():

@@ -45,7 +45,7 @@ class Candidate:
 
 
 class Catalog(Protocol):
-    """What is known of a lake."""
+    """Names and values of a lake."""
 
     def tables(self) -> Sequence[str]:
         """The names of the tables."""
@@ -66,8 +66,8 @@ def candidates(text: str, catalog: Catalog, commands: Mapping[str, str]) -> list
         return _values(text, _bare(tested[1].rpartition(".")[2]), tested[2].replace("''", "'"), catalog)
     if text.count("'") % 2:
         return []
-    found = _WORD.search(text)
-    word = "" if found is None else found[0]
+    match = _WORD.search(text)
+    word = "" if match is None else match[0]
     owner, dot, part = word.rpartition(".")
     if dot:
         table = _sources(text, catalog).get(owner.lower())
@@ -99,21 +99,21 @@ def _names(text: str, word: str, catalog: Catalog) -> list[Candidate]:
 def _values(text: str, column: str, typed: str, catalog: Catalog) -> list[Candidate]:
     tables = dict.fromkeys(_sources(text, catalog).values())
     having = [table for table in tables if column.lower() in map(str.lower, catalog.columns(table))]
-    known = dict.fromkeys(value for table in having for value in catalog.values(table, column))
+    values = dict.fromkeys(value for table in having for value in catalog.values(table, column))
     length = len(typed) + typed.count("'")
     # The whole of it, letters of either case as they are: a value is what it is.
-    return [Candidate(value.replace("'", "''") + "'", length, "value") for value in known if value.startswith(typed)]
+    return [Candidate(value.replace("'", "''") + "'", length, "value") for value in values if value.startswith(typed)]
 
 
 def _sources(text: str, catalog: Catalog) -> dict[str, str]:
     """The tables that a query names, by their names in it and by those that it gives them; all, if it names none."""
-    known = {name.lower(): name for name in catalog.tables()}
-    found: dict[str, str] = {}
+    tables = {name.lower(): name for name in catalog.tables()}
+    named: dict[str, str] = {}
     for name, alias in [*_SOURCE.findall(text), *_LISTED.findall(text)]:
-        table = known.get(_bare(name).lower())
+        table = tables.get(_bare(name).lower())
         if table is not None:
-            found |= {_bare(each).lower(): table for each in (name, alias) if each}
-    return found or known
+            named |= {_bare(each).lower(): table for each in (name, alias) if each}
+    return named or tables
 
 
 def _columns(tables: Iterable[str], catalog: Catalog) -> list[str]:
@@ -137,12 +137,12 @@ def _bare(name: str) -> str:
 
 
 class LakeCatalog:
-    """What a lake tells, kept as long as its tables do not change."""
+    """Names and values of a lake, cached as long as its tables do not change."""
 
     def __init__(self, lake: Lake, most: int = 200) -> None:
         self._lake = lake
         self._most = most
-        self._kept: dict[tuple[str, ...], tuple[int, list[str]]] = {}
+        self._cached: dict[tuple[str, ...], tuple[int, list[str]]] = {}
 
     def tables(self) -> list[str]:
         """The names of the tables."""
@@ -151,12 +151,12 @@ class LakeCatalog:
     def columns(self, table: str) -> list[str]:
         """The names of a table's columns."""
         opened = self._lake.table(table)
-        return self._known((table,), opened.version(), lambda: [row.name for row in opened.inspect.columns()])
+        return self._look_up_once((table,), opened.version(), lambda: [row.name for row in opened.inspect.columns()])
 
     def values(self, table: str, column: str) -> list[str]:
         """Values of a column of text in the newest window of the table, most often enough to know the labels."""
         opened = self._lake.table(table)
-        return self._known((table, column), opened.version(), lambda: self._look_up(table, column))
+        return self._look_up_once((table, column), opened.version(), lambda: self._look_up(table, column))
 
     def _look_up(self, table: str, column: str) -> list[str]:
         opened = self._lake.table(table)
@@ -170,11 +170,11 @@ class LakeCatalog:
         rows = self._lake.sql(f"{query} order by label limit {self._most}").to_dict()
         return [row["label"] for row in rows]
 
-    def _known(self, key: tuple[str, ...], version: int, look_up: Callable[[], list[str]]) -> list[str]:
-        kept = self._kept.get(key)
-        if kept is None or kept[0] != version:
-            kept = self._kept[key] = version, look_up()
-        return kept[1]
+    def _look_up_once(self, key: tuple[str, ...], version: int, look_up: Callable[[], list[str]]) -> list[str]:
+        cached = self._cached.get(key)
+        if cached is None or cached[0] != version:
+            cached = self._cached[key] = version, look_up()
+        return cached[1]
 
 
 def _moment(seconds: int, unit: str | None) -> str:

@@ -169,7 +169,7 @@ class _Demo:
 
 
 def _questions(plan: DemoPlan) -> dict[str, str]:
-    """Return queries by title. Moments are written with their offset, so that no time zone needs to be known."""
+    """Return queries by title. Moments are written with their offset, so that no time zone matters."""
     first, last = (_literal(second) for second in (plan.end - _WINDOW, plan.end))
     return {
         "cpu.usage by service in the newest window": (

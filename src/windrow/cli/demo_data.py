@@ -67,7 +67,7 @@ class DemoPlan:
     points: int
     seed: int
     end: int
-    """The second after the last point; the two hours before it are told."""
+    """The second after the last point; the points lie in the two hours before it."""
 
     @property
     def start(self) -> int:

@@ -25,8 +25,8 @@ def report(error: BaseException, *, as_json: bool) -> ExitCode:
     kind, message, code = _described(error)
     if as_json:
         outcome = getattr(error, "outcome", None)
-        said = {"kind": kind, "message": message, "retryable": getattr(error, "retryable", False), "outcome": outcome}
-        click.echo(to_json({"error": said}))
+        record = {"kind": kind, "message": message, "retryable": getattr(error, "retryable", False), "outcome": outcome}
+        click.echo(to_json({"error": record}))
     else:
         click.echo(f"error: {message}", err=True)
     return code

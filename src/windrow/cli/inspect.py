@@ -124,7 +124,7 @@ for _each in _VIEWS:
 def labels(
     invocation: Invocation, table: str, column: str, where: str | None, version: int | None, limit: int | None
 ) -> None:
-    """List the values of COLUMN in TABLE, a column of text, and whether metadata or the rows told of each."""
+    """List the values of COLUMN in TABLE, a column of text, and whether metadata or the rows have each."""
     rows = _read(invocation, table, version, lambda views: views.labels(column, where))
     _answer(invocation, rows[:limit], ["value", "known_by"])
 

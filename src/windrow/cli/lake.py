@@ -29,8 +29,8 @@ def lake() -> None:
 @pass_invocation
 def show(invocation: Invocation) -> None:
     """Show how the lake stands to its metastore, and the lakes that the metastore serves; nothing is changed."""
-    found = _identified(invocation).to_dict()
-    invocation.output.answer(found, lambda: _text(found))
+    binding = _identified(invocation).to_dict()
+    invocation.output.answer(binding, lambda: _text(binding))
 
 
 @lake.command()
@@ -57,9 +57,9 @@ def _accept(invocation: Invocation, accept: Accept, done: str, *, dry_run: bool)
         # To open it is all there is to do.
         with invocation.lake(create=accept == "add", accept=accept):
             pass
-    found = (before if dry_run else _identified(invocation)).to_dict() | {"dry_run": dry_run, "changed": changes}
+    after = (before if dry_run else _identified(invocation)).to_dict() | {"dry_run": dry_run, "changed": changes}
     verb = (f"would be {done}" if dry_run else f"was {done}") if changes else "is served already"
-    invocation.output.answer(found, lambda: f"the lake at {found['lake']} {verb}\n\n{_text(found)}")
+    invocation.output.answer(after, lambda: f"the lake at {after['lake']} {verb}\n\n{_text(after)}")
 
 
 def _identified(invocation: Invocation) -> Binding:
@@ -69,7 +69,7 @@ def _identified(invocation: Invocation) -> Binding:
     return identify(config.lake, metastore=config.metastore, store_options=config.store_options)
 
 
-def _text(found: dict[str, Any]) -> str:
-    plain = {name: value for name, value in found.items() if name != "lakes" and value is not None}
-    lakes = text_table(found["lakes"], _LAKES) if found["lakes"] else "the metastore serves no lake yet"
+def _text(binding: dict[str, Any]) -> str:
+    plain = {name: value for name, value in binding.items() if name != "lakes" and value is not None}
+    lakes = text_table(binding["lakes"], _LAKES) if binding["lakes"] else "the metastore serves no lake yet"
     return f"{fields(plain)}\n\n{lakes}"

@@ -72,9 +72,9 @@ def migrate(
 
 
 def _plan_text(plan: MigrationPlan) -> str:
-    found = plan.to_dict()
-    steps: list[dict[str, Any]] = [step for step in found["steps"] if step["action"] != "none"]
-    head = f"{plan.path}: {format_count(len(plan.steps), 'Parquet file')}\n\n{fields(found['counts'])}"
+    plain = plan.to_dict()
+    steps: list[dict[str, Any]] = [step for step in plain["steps"] if step["action"] != "none"]
+    head = f"{plan.path}: {format_count(len(plan.steps), 'Parquet file')}\n\n{fields(plain['counts'])}"
     if not steps:
         return f"{head}\n\nnothing to do"
     more = len(steps) - _LINES

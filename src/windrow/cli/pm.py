@@ -1,4 +1,4 @@
-"""`windrow pm`: the sidecar of a single Parquet file, built, looked at, checked and asked."""
+"""`windrow pm`: the sidecar of a single Parquet file, built, looked at, checked and pruned by."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def build(
     external_blooms: bool,
     dry_run: bool,
 ) -> None:
-    """Write the sidecar of a Parquet file, whoever wrote that."""
+    """Write the sidecar of a Parquet file of any writer."""
     from windrow.sidecar.build import build_sidecar
     from windrow.sidecar.publish import publish_new
 
@@ -68,8 +68,8 @@ def inspect(invocation: Invocation, sidecar: str) -> None:
     from windrow.sidecar.inspect import describe
 
     _check_is_file(Path(sidecar))
-    found = describe(Sidecar.open(sidecar, verify=False))
-    invocation.output.answer(found, lambda: _described(found))
+    description = describe(Sidecar.open(sidecar, verify=False))
+    invocation.output.answer(description, lambda: _described(description))
 
 
 @pm.command()
@@ -114,10 +114,10 @@ def prune(invocation: Invocation, sidecar: str, where: str, parquet: str | None)
     _check_is_file(Path(sidecar))
     with _sound(sidecar, parquet) as (opened, read):
         pruner = SidecarPruner(fitted_to_sidecar(parse_where(where), opened))
-        kept = pruner.prune(opened, read)
+        matching = pruner.prune(opened, read)
         steps = pruner.explain(opened, read).to_dict()
-    result = {"row_groups": len(kept), "kept": kept.nonzero()[0].tolist(), "steps": steps}
-    numbers = ", ".join(str(each) for each in kept.nonzero()[0]) or "none"
+    result = {"row_groups": len(matching), "kept": matching.nonzero()[0].tolist(), "steps": steps}
+    numbers = ", ".join(str(each) for each in matching.nonzero()[0]) or "none"
     invocation.output.answer(
         result,
         lambda: f"{text_table(steps, ['step', 'units', 'asked', 'kept'])}\n\nrow groups that can match: {numbers}",
@@ -137,19 +137,19 @@ def _sound(sidecar: str, parquet: str | None) -> Iterator[tuple[Sidecar, Read | 
         yield sound_sidecar(lambda: Sidecar.open(sidecar, parquet_size=size), read, size, name=parquet), read
 
 
-def _described(found: dict[str, Any]) -> str:
-    newest = found["snapshots"][0]
+def _described(description: dict[str, Any]) -> str:
+    newest = description["snapshots"][0]
     head = {
-        "committed size": format_bytes(found["committed_size"]),
-        "features": found["features"] + newest["features"],
-        "snapshots": len(found["snapshots"]),
+        "committed size": format_bytes(description["committed_size"]),
+        "features": description["features"] + newest["features"],
+        "snapshots": len(description["snapshots"]),
         "describes a Parquet file of": format_bytes(newest["parquet_size"]),
         "row groups": len(newest["row_groups"]),
         "rows": f"{sum(group['num_rows'] for group in newest['row_groups']):,}",
     }
     columns = [
         {"name": each["name"], "stored as": _physical(each["physical_type"]), "type": each["type"], "id": each["id"]}
-        for each in found["columns"]
+        for each in description["columns"]
     ]
     return (
         f"{fields(head)}\n\n{text_table(columns, ['name', 'stored as', 'type', 'id'])}\n\nEvery field is in `--json`."

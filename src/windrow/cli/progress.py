@@ -25,7 +25,7 @@ def waiting(what: str) -> Iterator[None]:
 
 @contextmanager
 def counting(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Show how many rows of a known number are done; the block calls what it gets with the rows of each split."""
+    """Show how many of all rows are done; the block calls what it gets with the rows of each split."""
     splits = count(1)
     with _bar(what, total, "rows, {task.fields[splits]} splits", splits=0) as advance:
         yield lambda rows: advance(rows, splits=next(splits))
@@ -49,7 +49,7 @@ def merging(what: str, total: int) -> Iterator[Callable[[int], None]]:
 
 @contextmanager
 def stepping(what: str, total: int, units: str) -> Iterator[Callable[[], None]]:
-    """Show how many steps of a known number are done; the block calls what it gets after each."""
+    """Show how many of all steps are done; the block calls what it gets after each."""
     with _bar(what, total, units) as advance:
         yield lambda: advance(1)
 

@@ -42,11 +42,11 @@ def inspect(invocation: Invocation, path: str, name: str | None) -> None:
     """Show tables; of one, its partitions: committed sizes, chains of footers, unused bytes."""
     from windrow.questdb.inspection import inspect_table
 
-    found = [inspect_table(folder) for folder in tables_named(path, name)]
-    if len(found) == 1:
-        invocation.output.answer(found[0].to_dict(), lambda: _table_text(found[0]))
+    states = [inspect_table(folder) for folder in tables_named(path, name)]
+    if len(states) == 1:
+        invocation.output.answer(states[0].to_dict(), lambda: _table_text(states[0]))
     else:
-        rows = [state.summary() for state in found]
+        rows = [state.summary() for state in states]
         invocation.output.answer(rows, lambda: text_table(rows, _TABLE))
 
 
@@ -67,22 +67,22 @@ def check(invocation: Invocation, path: str, name: str | None, *, data: bool) ->
     from windrow.questdb.checking import check_table
 
     folders = tables_named(path, name)
-    found = []
+    results = []
     with stepping(f"checking {path}", len(folders), "tables") as advance:
         for folder in folders:
-            found.append(check_table(folder, data=data).to_dict())
+            results.append(check_table(folder, data=data).to_dict())
             advance()
-    sound = all(each["sound"] for each in found)
-    answer: dict[str, Any] = found[0] if len(found) == 1 else {"sound": sound, "tables": found}
-    invocation.output.answer(answer, lambda: "\n\n".join(map(_check_text, found)))
+    sound = all(each["sound"] for each in results)
+    answer: dict[str, Any] = results[0] if len(results) == 1 else {"sound": sound, "tables": results}
+    invocation.output.answer(answer, lambda: "\n\n".join(map(_check_text, results)))
     if not sound:
         raise click.exceptions.Exit(ExitCode.DAMAGED)
 
 
-def _check_text(found: dict[str, Any]) -> str:
-    head = f"table {found['table']} is {'sound' if found['sound'] else 'not sound'}"
-    plain = {name: value for name, value in found.items() if name not in ("sound", "table", "missing_sidecars")}
-    missing = len(found["missing_sidecars"])
+def _check_text(result: dict[str, Any]) -> str:
+    head = f"table {result['table']} is {'sound' if result['sound'] else 'not sound'}"
+    plain = {name: value for name, value in result.items() if name not in ("sound", "table", "missing_sidecars")}
+    missing = len(result["missing_sidecars"])
     hint = f"\n\n{format_count(missing, 'partition')} without a sidecar; windrow migrate writes them" if missing else ""
     return f"{head}\n\n{fields(plain)}{hint}"
 
@@ -125,18 +125,18 @@ def tables_named(path: str, name: str | None) -> list[Path]:
 
     if name is not None:
         return [open_database(path).table(name).folder]
-    found = tables_at(Path(path))
-    if not found:
+    folders = tables_at(Path(path))
+    if not folders:
         raise NotFound(f"{path}: there is no table of QuestDB; give its folder, that of a database, or of a server")
-    return found
+    return folders
 
 
 def one_table(path: str, name: str | None) -> Path:
     """The folder of the one table at a path."""
     from windrow.questdb.registry import table_name
 
-    found = tables_named(path, name)
-    if len(found) > 1:
-        names = ", ".join(sorted(table_name(folder) for folder in found))
-        raise click.UsageError(f"{path} has {len(found)} tables; name one of {names}")
-    return found[0]
+    folders = tables_named(path, name)
+    if len(folders) > 1:
+        names = ", ".join(sorted(table_name(folder) for folder in folders))
+        raise click.UsageError(f"{path} has {len(folders)} tables; name one of {names}")
+    return folders[0]

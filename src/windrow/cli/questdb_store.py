@@ -53,10 +53,10 @@ def append(
     if dry_run:
         rows = _by_partition(Path(path), files, create, unit)
         total = sum(each["rows"] for each in rows)
-        said = f"would append {format_count(total, 'row')}"
+        head = f"would append {format_count(total, 'row')}"
         invocation.output.answer(
             {"dry_run": True, "rows": total, "partitions": rows},
-            lambda: f"{said}\n\n{text_table(rows, ['partition', 'rows'])}",
+            lambda: f"{head}\n\n{text_table(rows, ['partition', 'rows'])}",
         )
         return
     if create is not None:

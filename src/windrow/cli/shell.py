@@ -175,7 +175,7 @@ def _completer(lake: Lake) -> Any:
 
     class Completions(Completer):
         def get_completions(self, document: Document, _: object) -> Iterator[Completion]:
-            # A lake that cannot be asked now is no reason to stop typing.
+            # A lake that does not answer now is no reason to stop typing.
             with suppress(WindrowError):
                 for each in candidates(document.text_before_cursor, catalog, COMMANDS):
                     yield Completion(each.text, -each.replaces, display_meta=each.kind)
@@ -184,7 +184,7 @@ def _completer(lake: Lake) -> Any:
 
 
 def history_file(environ: Any, home: Callable[[], Path]) -> Path:
-    """Return where the history is kept: in the folder for the state of programs."""
+    """Return where the history lies: in the folder for the state of programs."""
     given = environ.get("XDG_STATE_HOME", "")
     state = Path(given) if Path(given).is_absolute() else home() / ".local" / "state"
     return state / "windrow" / "history"
@@ -194,7 +194,7 @@ def _history(path: Path) -> History:
     from prompt_toolkit.history import FileHistory, InMemoryHistory
 
     try:
-        # What was asked is nobody else's business.
+        # Queries are nobody else's business.
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         path.touch(mode=0o600)
     except OSError:

@@ -53,5 +53,5 @@ def sql(
 
 
 def _explained(lake: Lake, query: str) -> tuple[object, Callable[[], str]]:
-    said, text = explained(lake, query)
-    return said, lambda: text
+    plan, text = explained(lake, query)
+    return plan, lambda: text

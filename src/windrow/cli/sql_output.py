@@ -62,7 +62,7 @@ def format_of(path: str | None) -> Format:
 
 
 def chosen_format(invocation: Invocation, form: str | None, output: str | None) -> Format:
-    """Return the format that was asked for, or the one that the output has; raise where two were asked for."""
+    """Return the format of the option, or the one that the output has; raise where they differ."""
     if form is None:
         return Format.JSON if invocation.is_json and output is None else format_of(output)
     chosen = Format(form)
@@ -135,9 +135,9 @@ def explained(lake: Lake, query: str) -> tuple[dict[str, Any], str]:
 
 
 def _write_table(batches: pa.RecordBatchReader, sink: BinaryIO) -> int:
-    found = shown(batches, None)
-    sink.write((found.text(short=False) + "\n").encode())
-    return found.count
+    rows = shown(batches, None)
+    sink.write((rows.text(short=False) + "\n").encode())
+    return rows.count
 
 
 def _write_csv(batches: pa.RecordBatchReader, sink: BinaryIO) -> int:

@@ -96,11 +96,11 @@ def drop(invocation: Invocation, table: str, *, dry_run: bool, yes: bool) -> Non
     """
     run = is_confirmed(dry_run=dry_run, yes=yes)
     with invocation.lake() as lake:
-        found = (lake.drop_table.run if run else lake.drop_table.plan)(table).to_dict()
+        answer = (lake.drop_table.run if run else lake.drop_table.plan)(table).to_dict()
     hint = "its files are there until `windrow gc --dropped`" if run else "nothing was changed; add --yes to do it"
     invocation.output.answer(
-        {"dry_run": not run, **found},
-        lambda: f"{'dropped' if run else 'would drop'}\n\n{fields(found)}\n\n{hint}",
+        {"dry_run": not run, **answer},
+        lambda: f"{'dropped' if run else 'would drop'}\n\n{fields(answer)}\n\n{hint}",
     )
 
 
@@ -112,9 +112,9 @@ def drop(invocation: Invocation, table: str, *, dry_run: bool, yes: bool) -> Non
 def rename(invocation: Invocation, table: str, name: str, *, dry_run: bool) -> None:
     """Give TABLE another NAME; its files and its Delta log stay where they are."""
     with invocation.lake() as lake:
-        found = (lake.rename_table.plan if dry_run else lake.rename_table.run)(table, name).to_dict()
+        answer = (lake.rename_table.plan if dry_run else lake.rename_table.run)(table, name).to_dict()
     done = "would rename" if dry_run else "renamed"
-    invocation.output.answer({"dry_run": dry_run, **found}, lambda: f"{done}\n\n{fields(found)}")
+    invocation.output.answer({"dry_run": dry_run, **answer}, lambda: f"{done}\n\n{fields(answer)}")
 
 
 @click.command("list", cls=Command)

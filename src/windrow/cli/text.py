@@ -97,5 +97,5 @@ def _is_inner(value: Any) -> bool:
 
 
 def _are_numbers(values: list[Any]) -> bool:
-    known = [value for value in values if value is not None]
-    return bool(known) and all(hasattr(value, "__float__") and not isinstance(value, bool) for value in known)
+    present = [value for value in values if value is not None]
+    return bool(present) and all(hasattr(value, "__float__") and not isinstance(value, bool) for value in present)

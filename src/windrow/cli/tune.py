@@ -67,16 +67,16 @@ def _read(files: tuple[Path, ...]) -> pa.Table:
     import pyarrow.csv
     import pyarrow.parquet
 
-    found = []
+    tables = []
     for file in files:
         try:
-            found.append(
+            tables.append(
                 pa.csv.read_csv(file) if file.suffix == ".csv" else pa.parquet.read_table(file, partitioning=None)
             )
         except (pa.ArrowException, OSError) as error:
             raise InvalidInput(f"--arrived: {file} cannot be read: {error}; give Parquet, or CSV as .csv") from error
     try:
-        return pa.concat_tables(found, promote_options="permissive")
+        return pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException as error:
         raise InvalidInput(f"--arrived: the files have no columns in common types: {error}; give them alone") from error
 
@@ -89,17 +89,17 @@ def _write(plot: Path, result: TuneResult) -> None:
 
 
 def _text(result: TuneResult) -> str:
-    found: dict[str, Any] = result.to_dict()
+    plain: dict[str, Any] = result.to_dict()
     blocks = [
         f"{result.rows:,} rows of window {result.window}",
         _sorting_text(result),
-        "fan-in, measured:\n" + text_table(found["fan_in"], _FAN_IN),
-        "target and window, for a closed window:\n" + text_table(found["layouts"], _LAYOUT),
+        "fan-in, measured:\n" + text_table(plain["fan_in"], _FAN_IN),
+        "target and window, for a closed window:\n" + text_table(plain["layouts"], _LAYOUT),
     ]
     reasons = dict.fromkeys(f"{each.name} is simulated: {each.why}" for each in result.layouts if each.why)
     blocks += ["\n".join(reasons)] if reasons else []
     if result.advice:
-        shown = [_readable(each) for each in found["advice"]]
+        shown = [_readable(each) for each in plain["advice"]]
         blocks.append("advice:\n" + text_table(shown, ["setting", "now", "better", "why"]))
     else:
         blocks.append("the settings are as the experiments would have them")
@@ -112,11 +112,11 @@ def _readable(advice: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sorting_text(result: TuneResult) -> str:
-    found = result.sorting
+    sorting = result.sorting
     text = (
-        f"{result.verdict}\n{found.rows:,} rows take {format_bytes(found.sorted_bytes)} sorted and "
-        f"{format_bytes(found.arrival_bytes)} in the order of arrival, written alike"
+        f"{result.verdict}\n{sorting.rows:,} rows take {format_bytes(sorting.sorted_bytes)} sorted and "
+        f"{format_bytes(sorting.arrival_bytes)} in the order of arrival, written alike"
     )
-    if found.arrival == "as given":
+    if sorting.arrival == "as given":
         return text
     return text + "\nthe order of arrival is reconstructed by time; --arrived FILE compares with rows as they came"

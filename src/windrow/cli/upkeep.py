@@ -1,6 +1,6 @@
 """`windrow gc`, `windrow expire` and `windrow check`: what leaves a table, what leaves the store, and what is wrong.
 
-None of them changes anything unless it is told to.
+None of them changes anything without an option that says so.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ def gc(
 def _collect_dropped(invocation: Invocation, grace: str, *, run: bool) -> None:
     with invocation.lake() as lake:
         verb = lake.collect_dropped
-        found = [each.to_dict() for each in (verb.run(grace=grace) if run else verb.plan(grace=grace))]
+        reports = [each.to_dict() for each in (verb.run(grace=grace) if run else verb.plan(grace=grace))]
     _answer(
-        invocation, "dropped tables" if found else "there are no dropped tables", {"tables": found}, dry_run=not run
+        invocation, "dropped tables" if reports else "there are no dropped tables", {"tables": reports}, dry_run=not run
     )
 
 
@@ -118,15 +118,15 @@ def check(invocation: Invocation, table: str | None, *, data: bool, repair: bool
         sparks(invocation, wanted=runner == "spark") as spark,
     ):
         names = [table] if table is not None else sorted({row.name for row in lake.tables()} | set(lake.lost_tables()))
-        found = [
+        results = [
             _checked(lake, name, data=data, repair=repair, spark=spark, strict=table is not None) for name in names
         ]
-    sound = all(each["sound"] for each in found)
+    sound = all(each["sound"] for each in results)
     if table is not None:
-        invocation.output.answer(found[0], lambda: _said(found[0]))
+        invocation.output.answer(results[0], lambda: _check_text(results[0]))
     else:
         invocation.output.answer(
-            {"sound": sound, "tables": found}, lambda: "\n\n".join(map(_said, found)) or "no tables"
+            {"sound": sound, "tables": results}, lambda: "\n\n".join(map(_check_text, results)) or "no tables"
         )
     if not sound:
         raise click.exceptions.Exit(ExitCode.DAMAGED)
@@ -152,10 +152,10 @@ def _checked(
     return result.to_dict() | ({} if rebuilt is None else {"rebuilt": rebuilt.to_dict()})
 
 
-def _said(found: dict[str, Any]) -> str:
-    return f"table {found['table']} is {'sound' if found['sound'] else 'not sound'}\n\n{fields(found)}"
+def _check_text(result: dict[str, Any]) -> str:
+    return f"table {result['table']} is {'sound' if result['sound'] else 'not sound'}\n\n{fields(result)}"
 
 
-def _answer(invocation: Invocation, done: str, found: dict[str, Any], *, dry_run: bool) -> None:
+def _answer(invocation: Invocation, done: str, result: dict[str, Any], *, dry_run: bool) -> None:
     hint = "\n\nnothing was changed; add --yes to do it" if dry_run else ""
-    invocation.output.answer({"dry_run": dry_run, **found}, lambda: f"{done}\n\n{fields(found)}{hint}")
+    invocation.output.answer({"dry_run": dry_run, **result}, lambda: f"{done}\n\n{fields(result)}{hint}")

@@ -49,7 +49,7 @@ class Former:
             self._splits[change] += decision.count
             self._windows[change].add(decision.window)
 
-    def found(self) -> tuple[Apart, ...]:
+    def apart(self) -> tuple[Apart, ...]:
         """Return what was counted, most splits first."""
         return tuple(
             Apart(

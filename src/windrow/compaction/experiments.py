@@ -68,7 +68,7 @@ class Slices:
 
 @dataclass(frozen=True, slots=True)
 class Laboratory:
-    """A folder in which rows of one window are cut, merged and asked for."""
+    """A folder in which rows of one window are cut, merged and queried."""
 
     folder: Path
     settings: TableSettings

@@ -1,4 +1,4 @@
-"""What a run would cost and gain, said before it starts.
+"""What a run would cost and gain, before it starts.
 
 The figures are estimates: bytes from the splits themselves, seconds from the table's own last runs where there are any,
 else from what was measured on a small machine.

@@ -132,13 +132,13 @@ def measured_targets(
 ) -> list[Layout]:
     """Merge all splits of a window into the files of each target size; equal numbers of files are merged once."""
     tried: dict[int, Merging] = {}
-    found = []
+    layouts = []
     for target in targets:
         files = fewest_files([_candidate(split) for split in slices.splits], target)
         if files not in tried:
             tried[files] = laboratory.merge_into(slices, files)
-        found.append(_measured("target", settings.changed(target_split_size=target), [tried[files]]))
-    return found
+        layouts.append(_measured("target", settings.changed(target_split_size=target), [tried[files]]))
+    return layouts
 
 
 def measured_window(folder: Path, rows: pa.Table, settings: TableSettings, duration: int) -> Layout:

@@ -51,7 +51,7 @@ class Bounds:
 
     @classmethod
     def of(cls, memory: str | int | None, threads: int | None, limits: Limits = NO_LIMITS) -> Bounds:
-        """Return the bounds that a caller means, or refuse them; `limits` are those of the lake, in this process."""
+        """Return the bounds of a caller, or refuse them; `limits` are those of the lake, in this process."""
         threads = check_threads(threads) or limits.threads
         if memory is None:
             all_of_it = limits.within(default_budget(_MEMORY_OF_A_MERGE, threads))
@@ -71,7 +71,7 @@ class Compact:
     policy: Policy | None = None
     """Of windows that still grow; None is the one that the table's settings name."""
     heat: Mapping[int, float] | None = None
-    """How often windows are asked for; None is what queries left in the metastore."""
+    """How often queries read windows; None is what they left in the metastore."""
 
     def plan(self, *, window: str | None = None) -> CompactionPlan:
         """Say what a run would merge now and why, what it would cost and what it would gain; nothing changes.
@@ -96,7 +96,7 @@ class Compact:
         """Merge what the plan says, on Spark when a session is given, else on threads of this process.
 
         Each merge becomes visible by itself as soon as it is done. One that fails is tried again and then reported; an
-        input that is to blame is kept away from further merges. When `cancelled` is set, what runs is finished and
+        input that is to blame is left out of further merges. When `cancelled` is set, what runs is finished and
         nothing else begins.
 
         `memory`, such as "512MiB", is what all merges together take beyond a constant (docs/memory.md): where it is
@@ -123,7 +123,7 @@ class Compact:
         on_merge: Progress | None = None,
         cancelled: threading.Event | None = None,
     ) -> Iterator[CompactionResult]:
-        """Keep the table compacted: look every so many seconds, and yield the result of each run that found work."""
+        """Keep the table compacted: look every so many seconds, and yield the result of each run that had work."""
         Bounds.of(memory, threads, self.context.limits)
         stop = cancelled or threading.Event()
         how = {"spark": spark, "threads": threads, "memory": memory, "verify": verify, "on_merge": on_merge}
@@ -143,7 +143,7 @@ class Compact:
             stop.wait(every)
 
     def quarantined(self) -> list[Quarantined]:
-        """Return the splits that are kept away from merging, with the reasons; queries read them as before."""
+        """Return the splits that merging leaves out, with the reasons; queries read them as before."""
         return self.context.metastore.quarantined(self._record().table_id)
 
     def pardon(self, split_ids: Collection[str] | None = None) -> int:

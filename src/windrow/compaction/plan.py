@@ -138,6 +138,6 @@ def make_plan(planner: Planner, rates: Rates) -> CompactionPlan:
         forecast=Forecast.of(left.total() + inputs, inputs, outputs, merges, read, rates, compiling),
         windows=tuple(windows.values()),
         left=dict(left.most_common()),
-        apart=former.found(),
+        apart=former.apart(),
         planner=planner,
     )

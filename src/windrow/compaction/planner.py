@@ -26,7 +26,7 @@ CHUNK = 20_000
 """Splits of a group that are decided about at a time."""
 
 Heat = Callable[[Window], float]
-"""Says how often a window is asked for."""
+"""Returns how often queries read a window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,14 +238,14 @@ def _check_conserved(given: list[Candidate], choice: Choice, scope: CompactionSc
     merged = [split for inputs, _ in choice.merges for split in inputs]
     decided = Counter(split.split_id for split in merged)
     decided.update(split.split_id for split, _ in choice.left)
-    known = {split.split_id for split in given}
-    strangers = sorted(decided.keys() - known)
+    ids = {split.split_id for split in given}
+    strangers = sorted(decided.keys() - ids)
     if strangers:
         raise InvariantViolation(
             "CS-1", f"the policy would merge split {strangers[0]}, which is none of {scope} in window {window}"
         )
-    if any(count > 1 for count in decided.values()) or len(decided) != len(known):
-        wrong = next(iter(sorted(known - decided.keys())), None) or decided.most_common(1)[0][0]
+    if any(count > 1 for count in decided.values()) or len(decided) != len(ids):
+        wrong = next(iter(sorted(ids - decided.keys())), None) or decided.most_common(1)[0][0]
         raise InvariantViolation("MC-1", f"the policy decided about split {wrong} {decided[wrong]} times, not once")
     if any(len(inputs) < 2 for inputs, _ in choice.merges):
         raise InvariantViolation("MC-1", f"the policy would merge a single split in window {window}")

@@ -1,4 +1,4 @@
-"""Small line plots as SVG text, for documents and for whoever has no plotting library at hand."""
+"""Small line plots as SVG text, for documents, without a plotting library."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def stable_log(splits: Sequence[Candidate], at: Circumstances) -> Choice:
     """Merge splits of about the same size, the largest first; a level is a range of sizes.
 
     Each level gives as many merges as it can: `merge_factor` splits or more, or fewer when they reach the target.
-    Very small splits are told apart by how often their rows were rewritten, not by size: else the first of them would
+    Very small splits differ by how often their rows were rewritten, not by size: else the first of them would
     be rewritten with every few that come.
     """
     choice, young = _without_mature(splits, at)

@@ -27,19 +27,19 @@ def may_be_poisoned(error: Exception) -> bool:
 
 def culprits(store: Store, splits: Sequence[SplitMetadata]) -> dict[str, str]:
     """Return the splits that cannot be read as what the metastore says of them, with the reasons."""
-    found = {}
+    problems = {}
     for split in splits:
         try:
             _read(store, split)
         except _OF_THE_INPUT as error:
-            found[split.split_id] = str(error)
+            problems[split.split_id] = str(error)
         except WindrowError:
             continue  # the store failed; the split may be fine
-    return found
+    return problems
 
 
 def _read(store: Store, split: SplitMetadata) -> None:
-    """Read all of a split by pyarrow, and compare it with what is known of it."""
+    """Read all of a split by pyarrow, and compare it with its metadata."""
     (source,) = open_splits(store, [split])
     schema = SortSchema.parse(split.scope.sort_schema)
     try:
@@ -53,7 +53,7 @@ def _read(store: Store, split: SplitMetadata) -> None:
 
 
 def _where(source: Input) -> str:
-    """The first row group and column of a file that cannot be read, as far as they can be told apart."""
+    """The first row group and column of a file that cannot be read, as far as one is to blame."""
     try:
         reader = source.reader()
         columns = dict.fromkeys(leaf.path[0] for leaf in source.footer.leaves)

@@ -39,8 +39,6 @@ class Compaction:
     now: Callable[[], int]
     new_id: Callable[[], str]
     lease: float = 120.0
-    waits: tuple[float, ...] = (1.0, 5.0)
-    """Seconds to wait before merges that failed for want of anything but a good input are tried again."""
     sleep: Callable[[float], None] = time.sleep
     cancelled: threading.Event = field(default_factory=threading.Event)
     """When it is set, merges that run are finished and published, and no others are begun."""
@@ -70,9 +68,7 @@ class Compaction:
                 return RunState.DONE
             tally.record = replace(tally.record, planned=tally.record.planned + len(wave))
             before = tally.record.done + tally.record.skipped
-            Wave(publisher, self.task, self.execute, leases, tally.count, self.cancelled, self.waits, self.sleep).run(
-                wave
-            )
+            Wave(publisher, self.task, self.execute, leases, tally.count, self.cancelled, sleep=self.sleep).run(wave)
             self._record(tally.record)
             if len(wave) == _WAVE and tally.record.done + tally.record.skipped == before:
                 # Not one of many went through: the store or the cluster is at fault, and the next wave would fail too.

@@ -51,7 +51,7 @@ class Arrivals:
 
 @dataclass(slots=True)
 class SimulatedClock:
-    """Microseconds that pass when they are told to."""
+    """Microseconds that pass by hand."""
 
     now: int = _START * 10**6
 

@@ -77,12 +77,12 @@ def _failure(store: Store, job: Job, splits: Sequence[SplitMetadata], error: Exc
     if not blamed and isinstance(error, InvariantViolation):
         # Each of them is fine alone: what they break, they break together.
         blamed = {split.split_id: f"a merge with {len(splits) - 1} others fails: {error}" for split in splits}
-    known = isinstance(error, WindrowError)
+    is_ours = isinstance(error, WindrowError)
     return MergeReport(
         job.commit_id,
         job.attempt,
         seconds,
-        problem=str(error) if known else f"{type(error).__name__}: {error}",
-        retryable=not blamed and (not known or error.retryable or isinstance(error, StorageError)),  # type: ignore[attr-defined]
+        problem=str(error) if is_ours else f"{type(error).__name__}: {error}",
+        retryable=not blamed and (not is_ours or error.retryable or isinstance(error, StorageError)),  # type: ignore[attr-defined]
         culprits=blamed,
     )

@@ -46,7 +46,7 @@ class Advice:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class TuneResult(ShownByField):
-    """What the experiments found."""
+    """What came of the experiments."""
 
     table: str
     rows: int
@@ -201,35 +201,35 @@ def _largest(metastore: Metastore, table: TableRecord) -> GroupSummary:
 
 def _sample(metastore: Metastore, store: Store, table: TableRecord, group: GroupSummary, most_rows: int) -> pa.Table:
     """Rows of whole splits of a group, so many at most."""
-    found: list[pa.Table] = []
+    gathered: list[pa.Table] = []
     rows = 0
     if group.window is not None:
         for scope, page in metastore.candidates(table.table_id, group.window):
             for split in page if scope == group.scope else ():
                 if rows >= most_rows:
                     break
-                found.append(pq.read_table(pa.BufferReader(store.get(split.key))))
+                gathered.append(pq.read_table(pa.BufferReader(store.get(split.key))))
                 rows += split.row_count
-    return pa.concat_tables(found, promote_options="permissive").slice(0, most_rows).combine_chunks()
+    return pa.concat_tables(gathered, promote_options="permissive").slice(0, most_rows).combine_chunks()
 
 
 def _advice(
     settings: TableSettings, sorting: Sorting, tried: Sequence[FanIn], layouts: Sequence[Layout]
 ) -> list[Advice]:
-    found = []
+    advice = []
     if not sorting.pays and not sorting.arrives_sorted:
         why = f"{sorting.verdict()}; put columns with few values first, or columns that go together"
-        found.append(Advice("sort", str(settings.sort), None, why))
+        advice.append(Advice("sort", str(settings.sort), None, why))
     fastest = min(tried, key=lambda each: (each.write_amplification * each.seconds, -each.fan_in))
     if fastest.fan_in != settings.policy.merge_factor:
         why = f"rows were written {fastest.write_amplification:.2f} times in {fastest.seconds:.2f} s, the least of all"
-        found.append(Advice("policy.merge_factor", settings.policy.merge_factor, fastest.fan_in, why))
+        advice.append(Advice("policy.merge_factor", settings.policy.merge_factor, fastest.fan_in, why))
     targets = [each for each in layouts if each.name == "target"]
     mine = next(each for each in targets if each.target == settings.target_split_size)
     fewest = min(targets, key=lambda each: (each.splits_after, each.target))
     if fewest.splits_after < mine.splits_after:
         why = f"{fewest.how}: a closed window then has {fewest.splits_after:g} files, not {mine.splits_after:g}"
-        found.append(Advice("target_split_size", settings.target_split_size, fewest.target, why))
+        advice.append(Advice("target_split_size", settings.target_split_size, fewest.target, why))
     windows = [each for each in layouts if each.name == "window"]
     full = [each for each in windows if each.size_bytes >= settings.target_split_size // 4]
     window = full[0] if full else windows[-1]
@@ -237,5 +237,5 @@ def _advice(
         why = f"{window.how}: a window then holds {format_bytes(window.size_bytes)}, " + (
             "near the target" if full else f"still far from the target of {format_bytes(settings.target_split_size)}"
         )
-        found.append(Advice("window", settings.window, window.window, why))
-    return found
+        advice.append(Advice("window", settings.window, window.window, why))
+    return advice

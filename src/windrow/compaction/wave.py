@@ -35,7 +35,7 @@ class Wave:
     """Hears of every merge once, when it has ended."""
     cancelled: threading.Event
     waits: Sequence[float] = (1.0, 5.0)
-    """Seconds before what failed for want of anything but a good input is tried again."""
+    """Seconds before merges that failed for a reason other than bad input are tried again."""
     sleep: Callable[[float], None] = time.sleep
     _open: dict[str, Job] = field(default_factory=dict)
     """Merges that have not reported, by their commits."""

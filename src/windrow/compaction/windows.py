@@ -15,9 +15,9 @@ Wanted = Callable[[Window | None], bool]
 
 
 def wanted_windows(text: str | None) -> Wanted:
-    """Return what says whether a window is meant by a text; None means all.
+    """Return the test of windows that a text stands for; None is all windows.
 
-    A moment ("2026-11-15T10:07", or seconds since the epoch) means the window it lies in, "from/to" all windows that
+    A moment ("2026-11-15T10:07", or seconds since the epoch) is the window it lies in, "from/to" all windows that
     start in this range, "overflow" the window of points without a timestamp.
 
     >>> wanted_windows("1970-01-01T00:20")(Window(900, 900))

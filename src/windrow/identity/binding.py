@@ -102,10 +102,10 @@ class Binding:
                 raise Damaged(self._lost())
 
     def _moved(self) -> str:
-        known = self.record
+        record = self.record
         return (
             f"the lake at {self.place} is lake {self.lake_id} of the metastore {self.metastore}, which knows it at "
-            f"{known.address if known else 'another address'}; if it was moved, run `windrow lake move` (in Python "
+            f"{record.address if record else 'another address'}; if it was moved, run `windrow lake move` (in Python "
             'connect(..., accept="move")); a copy needs a metastore of its own'
         )
 
@@ -149,7 +149,7 @@ def examine(store: Store, marker: Marker | None, metastore: SqlMetastore | None,
     address = lake_address(store, metastore)
     served = () if metastore is None else tuple(metastore.lakes())
     unclaimed = metastore is not None and metastore.has_unclaimed_tables()
-    found = Binding(
+    unbound = Binding(
         State.NEW,
         store.url,
         address,
@@ -160,19 +160,19 @@ def examine(store: Store, marker: Marker | None, metastore: SqlMetastore | None,
         empty=not served and not unclaimed,
     )
     if not has_own_address(store):
-        return replace(found, state=State.BOUND, lake_id=_read_through(served, marker))
-    known = next((each for each in served if _is(each, marker, address)), None)
-    if known is not None:
-        return _known(store, replace(found, lake_id=known.lake_id), known, metastore)
+        return replace(unbound, state=State.BOUND, lake_id=_read_through(served, marker))
+    lake = next((each for each in served if _is(each, marker, address)), None)
+    if lake is not None:
+        return _of_lake(store, replace(unbound, lake_id=lake.lake_id), lake, metastore)
     stranger = State.OTHER if marker is None else State.STRANGER
     if unclaimed and metastore is not None:
         here = _files_are_here(store, metastore)
         claims = here or (here is None and marker is None and not served)
-        return replace(found, state=State.UNCLAIMED if claims else stranger)
+        return replace(unbound, state=State.UNCLAIMED if claims else stranger)
     if served or (marker is not None and marker.metastore != own_name(address, metastore, absent)):
-        return replace(found, state=stranger)
+        return replace(unbound, state=stranger)
     folders = tuple(table_folders(store))
-    return replace(found, state=State.LOST if folders else State.NEW, folders=folders)
+    return replace(unbound, state=State.LOST if folders else State.NEW, folders=folders)
 
 
 def own_name(address: str, metastore: SqlMetastore | None, absent: str = BESIDE) -> str:
@@ -182,15 +182,15 @@ def own_name(address: str, metastore: SqlMetastore | None, absent: str = BESIDE)
     return BESIDE if address == HERE else metastore.database.address
 
 
-def _known(store: Store, found: Binding, lake: LakeRecord, metastore: SqlMetastore | None) -> Binding:
-    if not same_place(lake.address, found.address):
-        return replace(found, state=State.MOVED)
+def _of_lake(store: Store, unbound: Binding, lake: LakeRecord, metastore: SqlMetastore | None) -> Binding:
+    if not same_place(lake.address, unbound.address):
+        return replace(unbound, state=State.MOVED)
     folders = () if lake.tables else tuple(table_folders(store))
     if folders and metastore is not None:
         # Tables that came while the folders were listed are no lost ones.
         lake = next((each for each in metastore.lakes() if each.lake_id == lake.lake_id), lake)
     lost = folders and not lake.tables
-    return replace(found, state=State.LOST if lost else State.BOUND, folders=folders)
+    return replace(unbound, state=State.LOST if lost else State.BOUND, folders=folders)
 
 
 def _read_through(served: Sequence[LakeRecord], marker: Marker | None) -> str | None:
@@ -252,16 +252,16 @@ def _bind(
     accept: Accept | None,
     new_id: Callable[[], str],
 ) -> None:
-    found = examine(store, marker, metastore)
-    found.check(accept)
-    record, anew = found.record, False
-    if found.state in (State.MOVED, State.OTHER) and accept == "move" and found.lakes:
-        record, anew = record or found.lakes[0], True
-        metastore.move_lake(record.lake_id, found.address)
-    elif record is None and has_own_address(store) and (create or accept == "add" or found.state is not State.NEW):
-        anew = found.state is State.STRANGER
-        claims = found.empty or found.state is State.UNCLAIMED or accept == "move"
-        record = _added(metastore, found, new_id, claims=claims)
+    binding = examine(store, marker, metastore)
+    binding.check(accept)
+    record, anew = binding.record, False
+    if binding.state in (State.MOVED, State.OTHER) and accept == "move" and binding.lakes:
+        record, anew = record or binding.lakes[0], True
+        metastore.move_lake(record.lake_id, binding.address)
+    elif record is None and has_own_address(store) and (create or accept == "add" or binding.state is not State.NEW):
+        anew = binding.state is State.STRANGER
+        claims = binding.empty or binding.state is State.UNCLAIMED or accept == "move"
+        record = _added(metastore, binding, new_id, claims=claims)
     if record is None:
         return
     metastore.lake_key = record.lake_key
@@ -269,17 +269,17 @@ def _bind(
         return
     if create or store.root is None or store.root.is_dir():
         # Else it is a disk that is not mounted, which must not look like a lake.
-        _mark(store, Marker(record.lake_id, own_name(found.address, metastore)), metastore, record, over=anew)
+        _mark(store, Marker(record.lake_id, own_name(binding.address, metastore)), metastore, record, over=anew)
 
 
-def _added(metastore: SqlMetastore, found: Binding, new_id: Callable[[], str], *, claims: bool) -> LakeRecord | None:
+def _added(metastore: SqlMetastore, binding: Binding, new_id: Callable[[], str], *, claims: bool) -> LakeRecord | None:
     try:
-        return metastore.add_lake(found.lake_id or new_id(), found.address, claims=claims)
+        return metastore.add_lake(binding.lake_id or new_id(), binding.address, claims=claims)
     except MetastoreError as error:
         if error.retryable:
             raise
         # Whoever may only read the metastore can still read tables; one who may write claims it later.
-        _log.debug("the metastore %s does not know the lake at %s yet: %s", found.metastore, found.place, error)
+        _log.debug("the metastore %s does not know the lake at %s yet: %s", binding.metastore, binding.place, error)
         return None
 
 

@@ -37,10 +37,10 @@ def beside(store: Store, options: Mapping[str, str]) -> str:
     """Return the address of the database in a local lake's own folder; other lakes have none, and may name theirs."""
     if store.root is None:
         marker = _hurried_marker(store.url, options)
-        known = f"its {marker.metastore}" if marker else "such as postgresql://user:password@host/database"
+        which = f"its {marker.metastore}" if marker else "such as postgresql://user:password@host/database"
         raise ConfigError(
             f"metastore: a lake at {store.url} needs a database that many machines can reach, and none was named; "
-            f"name one as the metastore, {known}"
+            f"name one as the metastore, {which}"
         )
     # Spelled out, since a folder may be named with any character.
     return URL.create("sqlite", database=str(store.root / BESIDE)).render_as_string()

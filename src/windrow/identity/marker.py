@@ -48,13 +48,13 @@ class Marker:
     def to_bytes(self) -> bytes:
         """Return the content of the file."""
         kind = "sqlite" if self.metastore == BESIDE else self.metastore.partition(":")[0]
-        said = {"format": _FORMAT, "lake_id": self.lake_id, "kind": kind, "metastore": self.metastore}
-        return json.dumps(said, indent=2).encode() + b"\n"
+        content = {"format": _FORMAT, "lake_id": self.lake_id, "kind": kind, "metastore": self.metastore}
+        return json.dumps(content, indent=2).encode() + b"\n"
 
     def write(self, store: Store, *, over: bool = False) -> Marker:
         """Write the marker where there is none, or over the one that is there; return the one that is there then.
 
-        A store that may only be read keeps none: whoever may write it does.
+        A store that may only be read has none until someone who may write opens it.
         """
         try:
             if over:
@@ -70,8 +70,8 @@ class Marker:
 
 def _parsed(data: bytes, name: str) -> Marker:
     try:
-        said = json.loads(data)
-        made = said["format"], Marker(said["lake_id"], said["metastore"])
+        content = json.loads(data)
+        made = content["format"], Marker(content["lake_id"], content["metastore"])
     except (ValueError, KeyError, TypeError) as error:
         raise Damaged(
             f"{name} is not what Windrow writes there; delete it, it is written again from the metastore"

@@ -31,7 +31,7 @@ def unsorted_warnings(settings: TableSettings, columns: Collection[str]) -> Iter
 
 
 def predicted_spread(source: Source, settings: TableSettings) -> Spread | None:
-    """Return about how many files rows would be spread over, by a sample of them; None where that is not known."""
+    """Return about how many files rows would be spread over, by a sample of them; None where nothing can be sampled."""
     if source.on_spark or not isinstance(source, ArrowSource | FilesSource):
         return None
     samples = source.sample([settings.timestamp, *settings.partition_by])
@@ -52,7 +52,7 @@ def _columns(batch: pa.RecordBatch, settings: TableSettings) -> pa.Table:
 
 def _places(batches: Sequence[pa.Table], settings: TableSettings, window: int) -> Places:
     """Return the tenants and windows of rows; rows that are no points have none."""
-    found: set[tuple[int, int]] = set()
+    pairs: set[tuple[int, int]] = set()
     for batch in batches:
         try:
             starts, is_null = window_starts(batch[settings.timestamp], window, unit=settings.timestamp_unit)
@@ -61,5 +61,5 @@ def _places(batches: Sequence[pa.Table], settings: TableSettings, window: int) -
         # No window starts at an odd second: that is the place of rows without a time.
         places = np.where(is_null, 1, starts)
         tenants = partition_ids(batch, settings.partition_by)
-        found.update(map(tuple, np.unique(np.stack([tenants, places]), axis=1).T.tolist()))
-    return frozenset(found)
+        pairs.update(map(tuple, np.unique(np.stack([tenants, places]), axis=1).T.tolist()))
+    return frozenset(pairs)

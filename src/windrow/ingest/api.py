@@ -51,9 +51,9 @@ class IngestRows:
     ) -> IngestPlan:
         """Say what ingesting the rows would change, or refuse them as `run` would; nothing is written."""
         run = IngestSettings(cast=cast).ingest(self.context, self.name)
-        found, types = self._source(run, rows, file_format, spark, rare_attributes, set_aside=dead_letter)
-        written, gathering = run.check(found.schema), gathered(found, run.table.settings, shuffle)[1]
-        return plan_of(self.name, found, written, types, gathering, run.table.settings)
+        incoming, types = self._source(run, rows, file_format, spark, rare_attributes, set_aside=dead_letter)
+        written, gathering = run.check(incoming.schema), gathered(incoming, run.table.settings, shuffle)[1]
+        return plan_of(self.name, incoming, written, types, gathering, run.table.settings)
 
     def run(  # noqa: PLR0913 - each is a word that a user may say
         self,
@@ -84,7 +84,7 @@ class IngestRows:
 
         A batch is a backfill: points of any age are taken, unless `drop_late` asks for the table's acceptance window.
         `future` bounds how far ahead of now a point may lie. When more than `most_dropped` of the rows would be
-        dropped, nothing is published. With `dead_letter`, what is dropped is kept in files that the result names, and
+        dropped, nothing is published. With `dead_letter`, what is dropped goes to files that the result names, and
         files whose types conflict with the table's are dropped into them instead of stopping the rest.
 
         Each task writes a split for every tenant and window that it sees. Where that would make too many small files,
@@ -107,10 +107,10 @@ class IngestRows:
             threads=threads,
         )
         run = settings.ingest(self.context, self.name)
-        found, _ = self._source(run, rows, file_format, spark, rare_attributes, set_aside=dead_letter)
-        run.check(found.schema)
-        found, _ = gathered(found, run.table.settings, shuffle)
-        result = run.run(found, on_split)
+        incoming, _ = self._source(run, rows, file_format, spark, rare_attributes, set_aside=dead_letter)
+        run.check(incoming.schema)
+        incoming, _ = gathered(incoming, run.table.settings, shuffle)
+        result = run.run(incoming, on_split)
         for warning in result.warnings:
             _log.warning("table %s: %s", self.name, warning)
         return result

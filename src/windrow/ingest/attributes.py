@@ -130,9 +130,9 @@ def promoted_attributes(schema: pa.Schema) -> frozenset[str]:
 
 
 def residual_names(table: pa.Table) -> frozenset[str]:
-    """Return the attributes that live in the residual column and can be found under their names."""
-    found = residual_tags(table, RESIDUAL) if has_residual(table.schema) else ()
-    return frozenset(name for name in found if name.casefold() not in _TAKEN and _can_be_column(name))
+    """Return the attributes that live in the residual column and queries read under their names."""
+    names = residual_tags(table, RESIDUAL) if has_residual(table.schema) else ()
+    return frozenset(name for name in names if name.casefold() not in _TAKEN and _can_be_column(name))
 
 
 def series_tags(table: pa.Table) -> tuple[str, ...]:

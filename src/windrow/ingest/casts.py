@@ -66,11 +66,11 @@ def cast_schema(schema: pa.Schema, casts: Mapping[str, pa.DataType]) -> pa.Schem
     return pa.schema([(each.name, casts.get(each.name, each.type)) for each in schema])
 
 
-def joining(schema: pa.Schema, known: Mapping[str, pa.DataType]) -> pa.Schema:
+def joining(schema: pa.Schema, types: Mapping[str, pa.DataType]) -> pa.Schema:
     """Return the columns as they join the table's: whole numbers are floats where the table has floats."""
 
     def kind_of(each: pa.Field) -> pa.DataType:
-        before = known.get(each.name)
+        before = types.get(each.name)
         is_whole = before is not None and pa.types.is_floating(before) and pa.types.is_integer(plain(each.type))
         return joined(before, each.type) if is_whole else each.type
 
@@ -113,7 +113,7 @@ def _changed(integers: pa.ChunkedArray, floats: pa.ChunkedArray) -> pa.ChunkedAr
 
 
 def _refused(column: pa.ChunkedArray, cast: Callable[[pa.ChunkedArray], object]) -> pa.ChunkedArray:
-    """Return which values cannot be cast, found by halving: few of many are."""
+    """Return which values cannot be cast, by halving: few of many are."""
     mask = np.zeros(len(column), np.bool_)
     stretches = [(0, len(column))]
     while stretches:

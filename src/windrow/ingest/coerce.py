@@ -44,17 +44,17 @@ def conflict_of(schema: pa.Schema, types: Mapping[str, pa.DataType], casts: Coll
 
 
 def joined_types(
-    name: str, schema: pa.Schema, types: Mapping[str, pa.DataType], known: Mapping[str, pa.DataType]
+    name: str, schema: pa.Schema, types: Mapping[str, pa.DataType], of_table: Mapping[str, pa.DataType]
 ) -> dict[str, pa.DataType]:
     """Return the types of a file's columns, widened to hold those of the files before it, or else of the table."""
-    found = {}
+    merged = {}
     for problem in name_problems(schema.names):
         raise InvalidInput(f"{name}: {problem}")
-    for column, twin in twins_in(schema.names, [*known, *types]).items():
-        where = "of the table" if twin in known else "of the files before it"
+    for column, twin in twins_in(schema.names, [*of_table, *types]).items():
+        where = "of the table" if twin in of_table else "of the files before it"
         raise InvalidInput(f"{name}: {same_but_for_case(column, twin, where)}")
     for each in schema:
-        before = types.get(each.name, known.get(each.name))
+        before = types.get(each.name, of_table.get(each.name))
         both = plain(each.type) if before is None else joined(before, each.type)
         if both is None:
             where, hint = (
@@ -63,8 +63,8 @@ def joined_types(
                 else ("in the table", WAYS_OUT)
             )
             raise InvalidInput(f"{name}: column {each.name!r} is {each.type}, {where} {before}; {hint}")
-        found[each.name] = both
-    return found
+        merged[each.name] = both
+    return merged
 
 
 def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:

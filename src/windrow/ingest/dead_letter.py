@@ -1,4 +1,4 @@
-"""Dead letters: rows that an ingest dropped, kept as they came in Parquet files of their own.
+"""Dead letters: rows that an ingest dropped, as they came, in Parquet files of their own.
 
 | column | what it holds |
 |---|---|

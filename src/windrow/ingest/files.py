@@ -83,7 +83,7 @@ class SourceFile:
     size: int
     store_options: Mapping[str, str] = field(default_factory=dict)
     types: Mapping[str, pa.DataType] = field(default_factory=dict)
-    """Types of columns that are known; text formats would have to guess them."""
+    """Types that columns have already; text formats would have to guess them."""
     promoted: frozenset[str] = frozenset()
     """Attributes of OTLP metrics that become columns."""
     points: PointTable | None = field(default=None, repr=False, compare=False)
@@ -119,15 +119,15 @@ def find_files(
     types: Mapping[str, pa.DataType] | None = None,
 ) -> list[SourceFile]:
     """Return the files that paths, folders, globs and URLs name, in order; a name that finds nothing is NotFound."""
-    found = {}
+    by_name = {}
     for path in paths:
         files = list(_remote_files(path, store_options or {}) if "://" in path else _local_files(path))
         if not files:
             raise NotFound(f"{path}: there is no such file, and no file in such a folder")
         for name, size in files:
             file = SourceFile(name, file_format or _format_of(name), size, store_options or {}, types or {})
-            found[name] = file if file_format or not _is_otlp(file) else replace(file, format=FileFormat.OTLP)
-    return list(found.values())
+            by_name[name] = file if file_format or not _is_otlp(file) else replace(file, format=FileFormat.OTLP)
+    return list(by_name.values())
 
 
 def schema_of(file: SourceFile) -> pa.Schema:
@@ -208,8 +208,8 @@ def _batches(part: FilePart, columns: Sequence[str] | None = None) -> Iterator[p
             options = pyarrow.csv.ConvertOptions(column_types=dict(file.types), strings_can_be_null=True)
             yield from pyarrow.csv.open_csv(source, convert_options=options)
         else:
-            known = pa.schema(list(file.types.items())) if file.types else None
-            yield from pyarrow.json.open_json(source, parse_options=pyarrow.json.ParseOptions(explicit_schema=known))
+            explicit = pa.schema(list(file.types.items())) if file.types else None
+            yield from pyarrow.json.open_json(source, parse_options=pyarrow.json.ParseOptions(explicit_schema=explicit))
 
 
 def _parquet(source: pa.NativeFile, texts: Sequence[str] = ()) -> pq.ParquetFile:
@@ -338,8 +338,8 @@ def _inside(folder: Path) -> list[Path]:
     def fail(error: OSError) -> None:
         raise error
 
-    found = (Path(place, name) for place, _, names in os.walk(folder, onerror=fail) for name in names)
-    return sorted(found)
+    paths = (Path(place, name) for place, _, names in os.walk(folder, onerror=fail) for name in names)
+    return sorted(paths)
 
 
 def _is_hidden(path: Path) -> bool:

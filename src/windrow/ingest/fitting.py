@@ -93,16 +93,16 @@ def _converted(
         if target is None and not is_whole:
             continue
         try:
-            found = converted(columns[place], target or types[name], lossy=target is not None)
+            changed = converted(columns[place], target or types[name], lossy=target is not None)
         except InvalidInput as error:
             raise InvalidInput(f"cast: column {name!r}: {error}") from error
-        columns[place] = found.values
-        if found.lost is not None:
+        columns[place] = changed.values
+        if changed.lost is not None:
             problem = f"column {name!r} is {kind} and cannot become {target}"
             if is_whole:
                 advice = f'cast={{"{name}": "{types[name]}"}} takes the nearest'
                 problem = f"column {name!r} is {kind} and not exact as {types[name]}; {advice}"
-            problems.append((problem, found.lost))
+            problems.append((problem, changed.lost))
     return pa.table(columns, rows.column_names).replace_schema_metadata(rows.schema.metadata), problems
 
 
@@ -137,11 +137,11 @@ def _parted(
 
 
 def _any(masks: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray | None:
-    found = None
+    changedned = None
     for mask in masks:
-        known = pc.fill_null(mask, fill_value=False)
-        found = known if found is None else pc.or_(found, known)
-    return found
+        is_set = pc.fill_null(mask, fill_value=False)
+        changedned = is_set if changedned is None else pc.or_(changedned, is_set)
+    return changedned
 
 
 def _shown(rows: pa.Table) -> str:

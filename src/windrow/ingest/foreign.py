@@ -104,19 +104,19 @@ class RegisteredFiles:
         name = f"{_name(split.key)}: the file"
         way_out = f"bring it back, or take it out of the table with unregister ({split.key})"
         try:
-            found = store.head(key)
+            info = store.head(key)
         except NotFound as error:
             raise NotFound(f"{name} is registered in table {self._table!r} and gone; {way_out}") from error
-        if not Identity(split.size_bytes, split.etag).fits(found):
+        if not Identity(split.size_bytes, split.etag).fits(info):
             raise Damaged(f"{name} has changed since it was registered in table {self._table!r}; {way_out}")
 
     def _reach(self, url: str) -> tuple[Store, str]:
         """The store of a file and its key there; to open one store for each folder is enough."""
         folder = url.rpartition("/")[0]
-        known = self._stores.get(folder)
+        opened = self._stores.get(folder)
         path = local_path(url)
-        if known is not None:
-            return known, url.rpartition("/")[2] if path is None else path.name
+        if opened is not None:
+            return opened, url.rpartition("/")[2] if path is None else path.name
         store, key = reach_foreign(url, self._options)
         return self._stores.setdefault(folder, patient_if_remote(store)), key
 
@@ -131,10 +131,12 @@ def _time_bounds(metadata: pq.FileMetaData, schema: pa.Schema, settings: TableSe
     kind = schema.field(settings.timestamp).type if settings.timestamp in schema.names else None
     if place is None or kind is None or pa.types.is_unsigned_integer(kind):
         return None
-    told = [metadata.row_group(number).column(place).statistics for number in range(metadata.num_row_groups)]
-    if not told or any(each is None or not each.has_min_max or each.physical_type == "INT96" for each in told):
+    statistics = [metadata.row_group(number).column(place).statistics for number in range(metadata.num_row_groups)]
+    if not statistics or any(
+        each is None or not each.has_min_max or each.physical_type == "INT96" for each in statistics
+    ):
         return None
-    counts = pa.array([count for each in told for count in (each.min_raw, each.max_raw)], pa.int64())
+    counts = pa.array([count for each in statistics for count in (each.min_raw, each.max_raw)], pa.int64())
     times = counts.cast(pa.int32()).cast(pa.date32()) if pa.types.is_date(kind) else counts.cast(kind)
     return time_bounds_us(times, unit=settings.timestamp_unit)
 
@@ -142,13 +144,14 @@ def _time_bounds(metadata: pq.FileMetaData, schema: pa.Schema, settings: TableSe
 def _null_counts(metadata: pq.FileMetaData, names: Sequence[str]) -> dict[str, int]:
     paths = _paths(metadata)
     groups = range(metadata.num_row_groups)
-    told = {
+    statistics = {
         name: [metadata.row_group(n).column(paths.index(name)).statistics for n in groups]
         for name in names
         if name in paths
     }
     return {
-        name: sum(each.null_count for each in found if each and each.has_null_count) for name, found in told.items()
+        name: sum(each.null_count for each in chunks if each and each.has_null_count)
+        for name, chunks in statistics.items()
     }
 
 

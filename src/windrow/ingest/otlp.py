@@ -21,7 +21,7 @@ scope's, the scope's over the resource's. The scope's own name and version are t
 An attribute becomes a column unless fewer than `rare` of the rows have it, its name is empty or is, but for upper and
 lower case, that of another column. One that was promoted before stays a column, however rare.
 
-How histograms and summaries become rows is told in `windrow.ingest.otlp_points`. Exemplars, the metadata of metrics and
+`windrow.ingest.otlp_points` describes how histograms and summaries become rows. Exemplars, the metadata of metrics and
 schema addresses are left out, and so are points that say that they have no recorded value, or have none.
 """
 
@@ -30,27 +30,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-import pyarrow as pa
-
-from windrow.ingest.attributes import AttributeRule
 from windrow.ingest.otlp_json import json_metrics, json_requests
 from windrow.ingest.otlp_points import Metric, naming
 from windrow.ingest.otlp_protobuf import protobuf_metrics, requests
 from windrow.ingest.otlp_table import PointTable
 
-__all__ = ["points_of", "read_otlp"]
+__all__ = ["points_of"]
 
 _STARTS_LIKE_JSON = re.compile(rb"(\xef\xbb\xbf)?[ \t\r\n]*([{\[]|\Z)")
 
 Files = Iterable[tuple[str, bytes]]
 """Files by name and content."""
-
-
-def read_otlp(files: Files, *, rare: float = 0.01, already_promoted: frozenset[str] = frozenset()) -> pa.Table:
-    """Return the points of files in order; attributes become columns by what these files hold."""
-    rule = AttributeRule(rare, already_promoted)
-    points = points_of(files)
-    return points.to_arrow(points.counts().promoted(rule))
 
 
 def points_of(files: Files) -> PointTable:

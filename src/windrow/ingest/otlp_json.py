@@ -54,11 +54,11 @@ def json_requests(data: bytes) -> Iterator[Json]:
         text = data.decode("utf-8-sig")
         start = _after_space(text, 0)
         while start < len(text):
-            found, end = decoder.raw_decode(text, start)
+            request, end = decoder.raw_decode(text, start)
             if _SURROGATE.search(text, start, end):
                 # Half of a character cannot be stored; only an escape can bring it in.
-                json.dumps(found, ensure_ascii=False).encode()
-            yield _request(found)
+                json.dumps(request, ensure_ascii=False).encode()
+            yield _request(request)
             start = _after_space(text, end)
     except (ValueError, RecursionError) as error:
         raise Damaged(f"{_EXPECTED}; {error}") from None
@@ -73,9 +73,9 @@ def json_metrics(request: Json) -> Iterator[Metric]:
             of_scope = scope_attributes(_text(scope, "name"), _text(scope, "version"), _attributes(scope))
             for metric in _objects(scope_metrics, "metrics"):
                 with naming(f"metric {metric.get('name')!r}"):
-                    found = _metric(metric, of_resource + of_scope)
-                if found is not None:
-                    yield found
+                    parsed = _metric(metric, of_resource + of_scope)
+                if parsed is not None:
+                    yield parsed
 
 
 def _after_space(text: str, place: int) -> int:
@@ -83,12 +83,12 @@ def _after_space(text: str, place: int) -> int:
     return space.end() if space else place
 
 
-def _request(found: Any) -> Json:
-    if not isinstance(found, dict):
-        raise Damaged(f"{_EXPECTED}; found {_named(found)}")
-    if found and _RESOURCE_METRICS not in found:
-        raise Damaged(f"{_EXPECTED}; found an object with {next(iter(found))!r} and without {_RESOURCE_METRICS!r}")
-    return found
+def _request(value: Any) -> Json:
+    if not isinstance(value, dict):
+        raise Damaged(f"{_EXPECTED}; found {_named(value)}")
+    if value and _RESOURCE_METRICS not in value:
+        raise Damaged(f"{_EXPECTED}; found an object with {next(iter(value))!r} and without {_RESOURCE_METRICS!r}")
+    return value
 
 
 def _metric(metric: Json, context: Attributes) -> Metric | None:
@@ -169,8 +169,8 @@ def _attributes(owner: Json) -> Attributes:
 
 
 def _value(value: Json) -> AttributeValue:
-    for kind, found in value.items():
-        if found is not None and kind in _VALUES:
+    for kind, content in value.items():
+        if content is not None and kind in _VALUES:
             return _VALUES[kind](value)
     return None
 
@@ -193,76 +193,76 @@ def _counts(owner: Json) -> list[int]:
 
 
 def _list(owner: Json, field: str) -> list[Any]:
-    found = owner.get(field)
-    if found is None:
+    value = owner.get(field)
+    if value is None:
         return []
-    return found if isinstance(found, list) else _refuse(field, "a list", found)
+    return value if isinstance(value, list) else _refuse(field, "a list", value)
 
 
 def _objects(owner: Json, field: str) -> list[Json]:
-    found = _list(owner, field)
-    for each in found:
+    values = _list(owner, field)
+    for each in values:
         if not isinstance(each, dict):
             _refuse(field, "a list of objects", each)
-    return found
+    return values
 
 
 def _object(owner: Json, field: str) -> Json:
-    found = owner.get(field)
-    if found is None:
+    value = owner.get(field)
+    if value is None:
         return {}
-    return found if isinstance(found, dict) else _refuse(field, "an object", found)
+    return value if isinstance(value, dict) else _refuse(field, "an object", value)
 
 
 def _text(owner: Json, field: str) -> str:
-    found = owner.get(field)
-    if found is None:
+    value = owner.get(field)
+    if value is None:
         return ""
-    return found if isinstance(found, str) else _refuse(field, "a string", found)
+    return value if isinstance(value, str) else _refuse(field, "a string", value)
 
 
 def _flag(owner: Json, field: str) -> bool:
-    found = owner.get(field)
-    if found is None:
+    value = owner.get(field)
+    if value is None:
         return False
-    return found if isinstance(found, bool) else _refuse(field, "true or false", found)
+    return value if isinstance(value, bool) else _refuse(field, "true or false", value)
 
 
 def _integer(owner: Json, field: str, allowed: range) -> int:
-    found = owner.get(field)
-    return 0 if found is None else _as_integer(found, field, allowed)
+    value = owner.get(field)
+    return 0 if value is None else _as_integer(value, field, allowed)
 
 
-def _as_integer(found: Any, field: str, allowed: range) -> int:
+def _as_integer(value: Any, field: str, allowed: range) -> int:
     number: int | None = None
-    if isinstance(found, str):
-        number = int(found) if _DIGITS.fullmatch(found) else None
-    elif isinstance(found, float):
-        number = int(found) if found.is_integer() else None
-    elif isinstance(found, int) and not isinstance(found, bool):
-        number = found
+    if isinstance(value, str):
+        number = int(value) if _DIGITS.fullmatch(value) else None
+    elif isinstance(value, float):
+        number = int(value) if value.is_integer() else None
+    elif isinstance(value, int) and not isinstance(value, bool):
+        number = value
     if number is None or number not in allowed:
-        _refuse(field, f"an integer from {allowed.start} to {allowed.stop - 1}", found)
+        _refuse(field, f"an integer from {allowed.start} to {allowed.stop - 1}", value)
     return number
 
 
 def _number(owner: Json, field: str) -> float | None:
-    found = owner.get(field)
-    return None if found is None else _as_number(found, field)
+    value = owner.get(field)
+    return None if value is None else _as_number(value, field)
 
 
-def _as_number(found: Any, field: str) -> float:
+def _as_number(value: Any, field: str) -> float:
     try:
-        return _refuse(field, "a number", found) if isinstance(found, bool) else float(found)
+        return _refuse(field, "a number", value) if isinstance(value, bool) else float(value)
     except (ValueError, TypeError, OverflowError):
-        _refuse(field, "a number", found)
+        _refuse(field, "a number", value)
 
 
-def _refuse(field: str, expected: str, found: Any) -> NoReturn:
-    raise Damaged(f"field {field!r}: expected {expected}, found {_named(found)}")
+def _refuse(field: str, expected: str, value: Any) -> NoReturn:
+    raise Damaged(f"field {field!r}: expected {expected}, found {_named(value)}")
 
 
-def _named(found: Any) -> str:
-    if isinstance(found, dict | list):
-        return "an object" if isinstance(found, dict) else "a list"
-    return f"{json.dumps(found)[:60]}"
+def _named(value: Any) -> str:
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "a list"
+    return f"{json.dumps(value)[:60]}"

@@ -1,7 +1,7 @@
 """OpenTelemetry metrics as protobuf: one ExportMetricsServiceRequest, or many, each behind its length.
 
 The length is a varint, as the protobuf libraries write it, or four bytes, most significant first, as the OpenTelemetry
-Collector does. A request is known by its shape: all its fields are of one kind and end where it ends.
+Collector does. A request shows by its shape: all its fields are of one kind and end where it ends.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ def protobuf_metrics(request: memoryview | bytes) -> Iterator[Metric]:
             of_scope = scope_attributes(scope.scope.name, scope.scope.version, _attributes(scope.scope.attributes))
             for metric in scope.metrics:
                 with naming(f"metric {metric.name!r}"):
-                    found = _metric(metric, of_resource + of_scope)
-                if found is not None:
-                    yield found
+                    parsed = _metric(metric, of_resource + of_scope)
+                if parsed is not None:
+                    yield parsed
 
 
 def _is_request(frame: memoryview) -> bool:

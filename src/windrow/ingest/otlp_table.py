@@ -22,7 +22,7 @@ _PER_METRIC = tuple(POINT_COLUMNS)[:8]
 
 
 class PointTable:
-    """Collects points. What many rows share, a metric's head and a set of attributes, is kept once and coded."""
+    """Collects points. What many rows share, a metric's head and a set of attributes, is stored once and coded."""
 
     def __init__(self) -> None:
         self._heads: dict[tuple[Any, ...], int] = {}

@@ -1,4 +1,4 @@
-"""What an ingest would do, found out without writing anything."""
+"""What an ingest would do, without writing anything."""
 
 from __future__ import annotations
 
@@ -47,27 +47,27 @@ def plan_of(
     table: str,
     source: Source,
     written: pa.Schema,
-    known: Mapping[str, pa.DataType],
+    types: Mapping[str, pa.DataType],
     gathering: Gathering,
     settings: TableSettings,
 ) -> IngestPlan:
     """Return the plan, or refuse what the ingest itself would refuse before it starts."""
-    check_against_table(written.names, known)
+    check_against_table(written.names, types)
     wider = []
     for column in written:
-        both = widened(known[column.name], column.type) if column.name in known else plain(column.type)
+        both = widened(types[column.name], column.type) if column.name in types else plain(column.type)
         if both is None:
             raise InvalidInput(
-                f"column {column.name!r} is {known[column.name]} in the table and {column.type} in the data; {WAYS_OUT}"
+                f"column {column.name!r} is {types[column.name]} in the table and {column.type} in the data; {WAYS_OUT}"
             )
-        if column.name in known and both != known[column.name]:
-            wider.append(f"{column.name}: {known[column.name]} to {both}")
+        if column.name in types and both != types[column.name]:
+            wider.append(f"{column.name}: {types[column.name]} to {both}")
     files = source.files if isinstance(source, FilesSource) else None
     spread = predicted_spread(source, settings)
     return IngestPlan(
         table=table,
         columns=tuple(written.names),
-        new_columns=tuple(name for name in written.names if name not in known),
+        new_columns=tuple(name for name in written.names if name not in types),
         widened_columns=tuple(wider),
         files=None if files is None else len(files),
         size_bytes=None if files is None else sum(file.size for file in files),
@@ -75,7 +75,7 @@ def plan_of(
         shuffle=gathering.shuffle,
         shuffle_reason=gathering.reason,
         predicted_files=gathering.predicted_files if spread is None else spread.files,
-        warnings=tuple(_warnings(spread, settings, {*known, *written.names})),
+        warnings=tuple(_warnings(spread, settings, {*types, *written.names})),
     )
 
 

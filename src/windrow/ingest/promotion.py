@@ -32,9 +32,9 @@ def with_promoted_attributes(
     if len(chosen) < len(metrics):
         # A column of the table must be read as one, though the files that were looked at lack it.
         promoted |= rule.always
-    kept = points if keep else {}
+    by_file = points if keep else {}
     return [
-        replace(file, promoted=promoted, points=kept.get(file.name)) if file.format is FileFormat.OTLP else file
+        replace(file, promoted=promoted, points=by_file.get(file.name)) if file.format is FileFormat.OTLP else file
         for file in files
     ]
 

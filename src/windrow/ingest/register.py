@@ -18,7 +18,7 @@ from windrow.errors import AlreadyExists, CommitUnknown, Conflict, InvalidInput,
 from windrow.ingest.coerce import joined_types
 from windrow.ingest.files import FileFormat, find_files
 from windrow.ingest.foreign import ForeignFile, look_at
-from windrow.ingest.report import text_of, told_by
+from windrow.ingest.report import parse_reports, text_of
 from windrow.ingest.steps import check_rows
 from windrow.metastore import Checkpoint, CommitKind, Metastore, Published, TableRecord
 from windrow.model.scope import DEFAULT_SOURCE, CompactionScope
@@ -68,7 +68,7 @@ class RegisterResult(ShownByField):
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Examined:
     """The files that paths name, looked at."""
 
     files: tuple[ForeignFile, ...]
@@ -94,31 +94,31 @@ class Register:
 
     def plan(self, paths: Sequence[str]) -> RegisterPlan:
         """Say which files would join the table, or refuse them as `run` would; nothing is written."""
-        found = self._find(paths)
-        known = self._known()
+        examined = self._find(paths)
+        types = self._table_types()
         return RegisterPlan(
             table=self.table.name,
-            files=tuple(file.url for file in found.files),
-            rows=sum(file.rows for file in found.files),
-            size_bytes=sum(file.size for file in found.files),
-            new_columns=tuple(name for name in found.types if name not in known),
-            already_registered=found.already,
-            empty=found.empty,
+            files=tuple(file.url for file in examined.files),
+            rows=sum(file.rows for file in examined.files),
+            size_bytes=sum(file.size for file in examined.files),
+            new_columns=tuple(name for name in examined.types if name not in types),
+            already_registered=examined.already,
+            empty=examined.empty,
         )
 
     def run(self, paths: Sequence[str], on_file: OnFile = None) -> RegisterResult:
         """Register the files that paths, folders, globs and URLs name, as one commit, but for those that are in."""
-        found = self._find(paths)
-        passed = {"already_registered": found.already, "empty": found.empty}
-        if not found.files:
+        examined = self._find(paths)
+        passed = {"already_registered": examined.already, "empty": examined.empty}
+        if not examined.files:
             return RegisterResult(self.table.name, None, self.table.version, 0, 0, 0, **passed)
-        columns = pa.schema(list(found.types.items()))
+        columns = pa.schema(list(examined.types.items()))
         self.metastore.reserve_columns(self.table.table_id, columns)
         attempt = self._open(CommitKind.REGISTER)
         with self._given_up_on_error(attempt), held(self.metastore, self.commit_id, attempt, self.lease):
             self.metastore.reserve_columns(self.table.table_id, columns)
-            splits = self._describe(found.files, attempt, on_file)
-            published = self._publish(splits, attempt, list(found.types), passed)
+            splits = self._describe(examined.files, attempt, on_file)
+            published = self._publish(splits, attempt, list(examined.types), passed)
         size = sum(split.size_bytes for split in splits)
         return RegisterResult(
             self.table.name, self.commit_id, published.version, published.added, published.rows_added, size, **passed
@@ -149,7 +149,7 @@ class Register:
         record = self.metastore.open_commit(self.table.table_id, kind, commit_id=self.commit_id, lease=self.lease)
         return record.attempt
 
-    def _find(self, paths: Sequence[str]) -> _Found:
+    def _find(self, paths: Sequence[str]) -> _Examined:
         """Look at every file that is not in the table yet; all of them must fit it."""
         files = find_files(paths, file_format=FileFormat.PARQUET, store_options=self.store_options)
         urls = dict.fromkeys(url_of(file.name) for file in files)
@@ -159,20 +159,20 @@ class Register:
         looked_at = self._look_at([url for url in urls if url not in registered])
         filled = tuple(file for file in looked_at if file.rows)
         types: dict[str, pa.DataType] = {}
-        known = self._known()
+        of_table = self._table_types()
         for file in filled:
-            types |= self._fitting(file, types, known)
-        return _Found(filled, types, len(registered), len(looked_at) - len(filled))
+            types |= self._fitting(file, types, of_table)
+        return _Examined(filled, types, len(registered), len(looked_at) - len(filled))
 
     def _look_at(self, urls: Sequence[str]) -> list[ForeignFile]:
-        found: dict[int, ForeignFile] = {}
+        by_number: dict[int, ForeignFile] = {}
 
         def look(url: str, number: int) -> Iterator[str]:
-            found[number] = look_at(url, self.table.settings, self.store_options)
+            by_number[number] = look_at(url, self.table.settings, self.store_options)
             yield from ()
 
         run_locally(urls, look, threads=self.threads)
-        return [found[number] for number in sorted(found)]
+        return [by_number[number] for number in sorted(by_number)]
 
     def _refuse_changed(self, registered: Iterable[SplitMetadata]) -> None:
         for split in registered:
@@ -194,7 +194,7 @@ class Register:
             )
 
     def _fitting(
-        self, file: ForeignFile, types: Mapping[str, pa.DataType], known: Mapping[str, pa.DataType]
+        self, file: ForeignFile, types: Mapping[str, pa.DataType], of_table: Mapping[str, pa.DataType]
     ) -> dict[str, pa.DataType]:
         try:
             check_rows(file.schema, self.table.settings)
@@ -206,24 +206,24 @@ class Register:
                     f"{file.url}: DM-1: column {name!r} is null in {nulls} of {file.rows} rows, and a point needs it; "
                     "ingest the file with dead_letter instead"
                 )
-        return self._stored(file, joined_types(file.url, file.schema, types, known), known)
+        return self._stored(file, joined_types(file.url, file.schema, types, of_table), of_table)
 
     def _stored(
-        self, file: ForeignFile, types: Mapping[str, pa.DataType], known: Mapping[str, pa.DataType]
+        self, file: ForeignFile, types: Mapping[str, pa.DataType], of_table: Mapping[str, pa.DataType]
     ) -> dict[str, pa.DataType]:
         """Return the types that the table has for a file's columns; times finer than its own are refused."""
-        found = {}
+        fitted = {}
         for name, kind in types.items():
-            kept = stored(kind, self.table.settings.timestamp_precision)
-            found[name] = kept if name not in known else widened(known[name], kept) or kept
-            if widened(found[name], file.schema.field(name).type) != found[name]:
+            own = stored(kind, self.table.settings.timestamp_precision)
+            fitted[name] = own if name not in of_table else widened(of_table[name], own) or own
+            if widened(fitted[name], file.schema.field(name).type) != fitted[name]:
                 raise InvalidInput(
-                    f"{file.url}: column {name!r} is {file.schema.field(name).type}, the table stores {found[name]}; "
+                    f"{file.url}: column {name!r} is {file.schema.field(name).type}, the table stores {fitted[name]}; "
                     'ingest the file instead, or register it in a table with timestamp_precision="ns"'
                 )
-        return found
+        return fitted
 
-    def _known(self) -> dict[str, pa.DataType]:
+    def _table_types(self) -> dict[str, pa.DataType]:
         return {column.name: column.type for column in self.metastore.columns(self.table.table_id)}
 
     def _registered(self) -> Iterator[SplitMetadata]:
@@ -241,9 +241,9 @@ class Register:
 
         def tell(report: str) -> None:
             if on_file is not None:
-                on_file(told_by([report]).splits[0])
+                on_file(parse_reports([report]).splits[0])
 
-        return list(told_by(run_locally(files, describe, tell, threads=self.threads)).splits)
+        return list(parse_reports(run_locally(files, describe, tell, threads=self.threads)).splits)
 
     def _split(self, file: ForeignFile, split_id: str) -> SplitMetadata:
         sidecar = file.sidecar(self.store_options)

@@ -11,7 +11,7 @@ from operator import or_
 from windrow.ingest.dead_letter import DeadLetters
 from windrow.model.split import SplitMetadata
 
-__all__ = ["Counts", "Names", "Report", "Told", "split_of", "text_of", "told_by"]
+__all__ = ["Counts", "Names", "Report", "Reports", "parse_reports", "split_of", "text_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Reports:
     """What all tasks of a run reported."""
 
     splits: tuple[SplitMetadata, ...]
@@ -81,13 +81,13 @@ def split_of(text: str) -> SplitMetadata | None:
     return SplitMetadata.from_dict(data["split"]) if "split" in data else None
 
 
-def told_by(texts: Iterable[str]) -> Told:
+def parse_reports(texts: Iterable[str]) -> Reports:
     """Return what texts report, put together."""
-    told = [json.loads(text) for text in texts]
-    names = (each["names"] for each in told if "names" in each)
-    return Told(
-        splits=tuple(SplitMetadata.from_dict(each["split"]) for each in told if "split" in each),
-        counts=sum((Counts(**each["counts"]) for each in told if "counts" in each), Counts()),
+    reports = [json.loads(text) for text in texts]
+    names = (each["names"] for each in reports if "names" in each)
+    return Reports(
+        splits=tuple(SplitMetadata.from_dict(each["split"]) for each in reports if "split" in each),
+        counts=sum((Counts(**each["counts"]) for each in reports if "counts" in each), Counts()),
         names=reduce(or_, (Names(**{kind: frozenset(some) for kind, some in each.items()}) for each in names), Names()),
-        dead_letters=tuple(DeadLetters(**each["dead_letters"]) for each in told if "dead_letters" in each),
+        dead_letters=tuple(DeadLetters(**each["dead_letters"]) for each in reports if "dead_letters" in each),
     )

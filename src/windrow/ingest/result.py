@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from windrow.errors import InvalidInput
-from windrow.ingest.report import Told
+from windrow.ingest.report import Reports
 from windrow.metastore import CommitRecord, Published
 from windrow.model.shown import ShownByField
 
@@ -45,12 +45,12 @@ class IngestResult(ShownByField):
     """What to look at, though the rows were taken."""
 
 
-_TOLD = ("windows", "size_bytes", "null_timestamps", "late", "future", "conflicting", "unfit", "rounded")
+_COUNTED = ("windows", "size_bytes", "null_timestamps", "late", "future", "conflicting", "unfit", "rounded")
 
 
-def summary_of(told: Told) -> dict[str, Any]:
-    """Return what is kept with the commit, so that a replay can tell what the first run did."""
-    splits, counts = told.splits, told.counts
+def summary_of(reports: Reports) -> dict[str, Any]:
+    """Return what is stored with the commit, so that a replay reports what the first run did."""
+    splits, counts = reports.splits, reports.counts
     return {
         "windows": len({split.window for split in splits}),
         "size_bytes": sum(split.size_bytes for split in splits),
@@ -60,7 +60,7 @@ def summary_of(told: Told) -> dict[str, Any]:
         "conflicting": counts.conflicting,
         "unfit": counts.unfit,
         "rounded": counts.rounded,
-        "dead_letters": [asdict(each) for each in told.dead_letters],
+        "dead_letters": [asdict(each) for each in reports.dead_letters],
     }
 
 
@@ -80,7 +80,7 @@ def result_of(
     """Return what a published commit did."""
     if done.version is None:
         raise InvalidInput(f"commit {done.commit_id} of table {table!r} is not published; it has no result")
-    told: dict[str, Any] = {name: int(summary.get(name, 0)) for name in _TOLD}
-    told["dead_letters"] = tuple(each["key"] for each in summary.get("dead_letters", ()))
-    told |= {"replayed": replayed, "warnings": tuple(warnings)}
-    return IngestResult(table, done.commit_id, done.version, done.rows_added, done.added, **told)
+    counts: dict[str, Any] = {name: int(summary.get(name, 0)) for name in _COUNTED}
+    counts["dead_letters"] = tuple(each["key"] for each in summary.get("dead_letters", ()))
+    counts |= {"replayed": replayed, "warnings": tuple(warnings)}
+    return IngestResult(table, done.commit_id, done.version, done.rows_added, done.added, **counts)

@@ -16,7 +16,7 @@ from windrow.ingest.advice import unsorted_warnings
 from windrow.ingest.batch import StreamBatch
 from windrow.ingest.casts import cast_schema, joining
 from windrow.ingest.late import ArrivalRule
-from windrow.ingest.report import Counts, Told, split_of, told_by
+from windrow.ingest.report import Counts, Reports, parse_reports, split_of
 from windrow.ingest.result import IngestResult, nothing_of, result_of, summary_of
 from windrow.ingest.sources import Source
 from windrow.ingest.spill import MEMORY_OF_A_TASK, held_rows
@@ -91,7 +91,7 @@ class Ingest:
             task, threads = replace(task, held_rows=held_rows(own.size)), own.tasks
         try:
             with held(self.metastore, self.commit_id, attempt, self.lease), errors_of_tasks():
-                reports = source.run(task.report, None if on_split is None else _telling(on_split), threads)
+                reports = source.run(task.report, None if on_split is None else _on_report(on_split), threads)
         except BaseException:
             self.give_up(attempt)
             raise
@@ -135,35 +135,35 @@ class Ingest:
     def publish(self, attempt: int, reports: Sequence[str]) -> IngestResult:
         """Make visible what the tasks of an attempt reported, and move the checkpoint of the stream with it."""
         try:
-            told = told_by(reports)
-            if not told.counts.read and self.batch is None:
+            reported = parse_reports(reports)
+            if not reported.counts.read and self.batch is None:
                 self.give_up(attempt)
                 return nothing_of(self.table.name, self.commit_id, self.table.version)
-            self._check_counts(told.splits, told.counts)
+            self._check_counts(reported.splits, reported.counts)
             checkpoint = self._checkpoint()
         except BaseException:
             self.give_up(attempt)
             raise
-        summary = summary_of(told)
+        summary = summary_of(reported)
         published = self.metastore.publish(
             self.commit_id,
             attempt=attempt,
-            add=told.splits,
-            columns=told.names.columns,
-            attributes=told.names.attributes,
+            add=reported.splits,
+            columns=reported.names.columns,
+            attributes=reported.names.attributes,
             checkpoint=checkpoint,
             summary=summary,
         )
-        return result_of(self.table.name, published, summary, warnings=self._warnings(told))
+        return result_of(self.table.name, published, summary, warnings=self._warnings(reported))
 
-    def _warnings(self, told: Told) -> list[str]:
+    def _warnings(self, reported: Reports) -> list[str]:
         """Return what to look at; a stream has nobody who reads it."""
         if self.batch is not None:
             return []
         settings = self.table.settings
-        known = {column.name for column in self.metastore.columns(self.table.table_id)}
-        sparse = sparse_warning(Spread.of_splits(told.splits), settings.window)
-        unsorted = unsorted_warnings(settings, known | told.names.attributes)
+        columns = {column.name for column in self.metastore.columns(self.table.table_id)}
+        sparse = sparse_warning(Spread.of_splits(reported.splits), settings.window)
+        unsorted = unsorted_warnings(settings, columns | reported.names.attributes)
         return [*([] if sparse is None else [sparse]), *unsorted]
 
     def give_up(self, attempt: int) -> None:
@@ -211,7 +211,7 @@ class Ingest:
             )
 
 
-def _telling(on_split: Progress) -> Callable[[str], None]:
+def _on_report(on_split: Progress) -> Callable[[str], None]:
     def tell(report: str) -> None:
         split = split_of(report)
         if split is not None:

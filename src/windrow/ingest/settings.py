@@ -34,7 +34,7 @@ class IngestSettings:
     lease: float = 120.0
     """Seconds for which the commit is held; a heartbeat prolongs it where a driver runs."""
     dead_letter: bool = False
-    """Whether rows that are dropped are kept in files, and rows of other types are dropped instead of refused."""
+    """Whether rows that are dropped are written to files, and rows of other types are dropped instead of refused."""
     memory_budget: str | int | None = None
     """Memory that an ingest takes in this process, such as "256MiB", or that each of its tasks takes on Spark."""
     cast: Mapping[str, str | pa.DataType] | None = None

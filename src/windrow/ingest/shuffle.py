@@ -55,8 +55,8 @@ def gathered(source: Source, settings: TableSettings, shuffle: bool | None = Non
         return source, Gathering(False, "this process writes the rows in large shares")
     if shuffle is False:
         return source, Gathering(False, "no shuffle was asked for")
-    found = Gathering(True, "a shuffle was asked for") if shuffle else _decision(source, settings)
-    return (Shuffled(source, settings) if found.shuffle else source), found
+    decision = Gathering(True, "a shuffle was asked for") if shuffle else _decision(source, settings)
+    return (Shuffled(source, settings) if decision.shuffle else source), decision
 
 
 def _decision(source: FrameSource | FilesSource, settings: TableSettings) -> Gathering:
@@ -71,14 +71,14 @@ def decide(samples: Sequence[frozenset[Group]], tasks: int, size_bytes: int | No
     files = round(each * tasks)
     groups = min(round(_all_groups(samples, each, tasks)), files)
     size = None if size_bytes is None or not files else size_bytes // files
-    told = f"{tasks} tasks would write about {files} files for about {groups} tenants and windows"
+    forecast = f"{tasks} tasks would write about {files} files for about {groups} tenants and windows"
     if files <= MANY_FILES:
-        return Gathering(False, f"{told}, which are few", files, groups)
+        return Gathering(False, f"{forecast}, which are few", files, groups)
     if size is not None and size >= SMALL_FILE:
-        return Gathering(False, f"{told}, which are large, about {size >> 20} MiB each", files, groups)
+        return Gathering(False, f"{forecast}, which are large, about {size >> 20} MiB each", files, groups)
     if files < WORTH_IT * groups:
-        return Gathering(False, f"{told}, so that a shuffle would not make much fewer", files, groups)
-    return Gathering(True, f"{told}; the rows are gathered by tenant and window first", files, groups)
+        return Gathering(False, f"{forecast}, so that a shuffle would not make much fewer", files, groups)
+    return Gathering(True, f"{forecast}; the rows are gathered by tenant and window first", files, groups)
 
 
 def _all_groups(samples: Sequence[frozenset[Group]], each: float, tasks: int) -> float:
@@ -146,7 +146,7 @@ def _parts(rows: pa.Table, settings: TableSettings) -> Iterator[tuple[int, pa.Ta
         for partition_id, window, part in grouped(rows, settings):
             yield partition_id ^ window.start ^ window.overflow, part.replace_schema_metadata(rows.schema.metadata)
     except (InvalidInput, KeyError):
-        # these are no points: whoever writes them has to say so, or drop them
+        # these are no points: the task that writes them refuses or drops them
         yield 0, rows
 
 

@@ -71,10 +71,10 @@ class SinkOptions:
 
 def needed_option(given: Mapping[str, str], name: str, otherwise: str | None = None) -> str:
     """Return an option that has to be there."""
-    found = given.get(name.lower(), otherwise)
-    if not found:
+    value = given.get(name.lower(), otherwise)
+    if not value:
         raise InvalidInput(f"format windrow: the option {name!r} is missing; add .option({name!r}, ...)")
-    return found
+    return value
 
 
 def store_options_of(given: Mapping[str, str]) -> dict[str, str]:

@@ -200,7 +200,7 @@ class ArrowSource:
 
     @property
     def tasks(self) -> int:
-        """How many tasks read the rows, as far as that is known."""
+        """How many tasks read the rows, as far as the source shows."""
         return 1 if self.table is None else max(-(-self.table.nbytes // self.chunk_bytes), 1)
 
     def sample(self, columns: Sequence[str]) -> list[list[pa.RecordBatch]]:
@@ -256,10 +256,10 @@ def source_of(
             for file in with_promoted_attributes(files, attributes, keep=spark is None)
         ]
         return FilesSource(files, spark, (types or {}) if set_aside else None, casts or {})
-    found = table_of(rows)
-    if found is not None:
+    table = table_of(rows)
+    if table is not None:
         # Arrow's C interface cuts names at a NUL.
-        return ArrowSource(found.to_reader(), table=found)
+        return ArrowSource(table.to_reader(), table=table)
     if hasattr(rows, "__arrow_c_stream__"):
         return ArrowSource(pa.RecordBatchReader.from_stream(rows))
     raise InvalidInput(

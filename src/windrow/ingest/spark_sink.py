@@ -71,7 +71,7 @@ class _BatchWriter(DataSourceArrowWriter):
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Publish what the tasks wrote."""
-        _publish(self._options, _told(messages))
+        _publish(self._options, _written(messages))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # noqa: ARG002 - Spark's signature
         """Give the commit up."""
@@ -101,7 +101,7 @@ class _StreamWriter(DataSourceStreamArrowWriter):
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Publish what the tasks wrote, unless an earlier run did."""
-        written = _told(messages)
+        written = _written(messages)
         for each in written:
             if each.batch is None or each.batch.batch_id != batchId:
                 raise InvalidInput(
@@ -111,8 +111,8 @@ class _StreamWriter(DataSourceStreamArrowWriter):
         _publish(self._options, written)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
-        """Give the commit up; when no task told of it, its lease runs out by itself."""
-        for each in _told(messages)[:1]:
+        """Give the commit up; when no task reported it, its lease runs out by itself."""
+        for each in _written(messages)[:1]:
             _give_up(self._options, each.commit_id, each.attempt, each.batch)
 
 
@@ -136,7 +136,7 @@ def _write(opened: Opened, rows: Iterator[pa.RecordBatch]) -> _Written:
     return _Written(opened.commit.commit_id, opened.commit.attempt, reports, opened.is_replay)
 
 
-def _told(messages: Sequence[WriterCommitMessage | None]) -> list[_Written]:
+def _written(messages: Sequence[WriterCommitMessage | None]) -> list[_Written]:
     return [message for message in messages if isinstance(message, _Written)]
 
 

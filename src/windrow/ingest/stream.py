@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["STREAM_SETTINGS", "Stream"]
 
 STREAM_SETTINGS = IngestSettings(drop_late=True)
-"""A stream drops what comes after the table's acceptance window, unless it is told otherwise."""
+"""A stream drops what comes after the table's acceptance window, unless its settings say otherwise."""
 
 _QUERY_ID = "sql.streaming.queryId"
 """Where Spark tells a batch whose it is."""
@@ -77,9 +77,9 @@ class Stream:
         return (writer if name is None else writer.queryName(name)).start()
 
     def _query_id(self, rows: DataFrame) -> str:
-        found = _told_query_id(rows)
-        if found is not None:
-            return found
+        query_id = _query_id_of(rows)
+        if query_id is not None:
+            return query_id
         if self.checkpoint is None:
             raise InvalidInput(
                 f"table {self.table!r}: the batch does not tell which query it is of; call this from foreachBatch, and "
@@ -96,7 +96,7 @@ class Stream:
         return None
 
 
-def _told_query_id(rows: DataFrame) -> str | None:
+def _query_id_of(rows: DataFrame) -> str | None:
     from pyspark.errors import PySparkException
 
     try:

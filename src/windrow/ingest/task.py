@@ -84,7 +84,7 @@ class WriteTask:
     def _take(
         self, store: Store, held: list[pa.RecordBatch], suffix: str
     ) -> Iterator[tuple[Group, pa.Table] | DeadLetters | Names | Counts]:
-        """Yield what is to be told of batches, then the sorted rows of each tenant and window among them.
+        """Yield what is to be reported of batches, then the sorted rows of each tenant and window among them.
 
         The batches are let go as soon as their rows are in another place: they count against the task's memory.
         """

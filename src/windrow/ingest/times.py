@@ -65,13 +65,13 @@ def uncountable(column: pa.ChunkedArray, unit: str | None) -> pa.ChunkedArray | 
         per_second = TICKS_PER_SECOND["ms" if is_date else unit or "ns"]
         low, high = -(-first * per_second // 10**6), ((last + 1) * per_second - 1) // 10**6
         low, high = max(low, first), min(high, last)
-    found = pc.min_max(counts).as_py()
-    if found["min"] is None or (low <= found["min"] and found["max"] <= high):
+    bounds = pc.min_max(counts).as_py()
+    if bounds["min"] is None or (low <= bounds["min"] and bounds["max"] <= high):
         return None
     masks = []
-    if found["min"] < low:
+    if bounds["min"] < low:
         masks.append(pc.less(counts, pa.scalar(low, counts.type)))
-    if found["max"] > high:
+    if bounds["max"] > high:
         masks.append(pc.greater(counts, pa.scalar(high, counts.type)))
     return pc.fill_null(pc.or_(masks[0], masks[-1]), fill_value=False)
 
@@ -86,7 +86,7 @@ def _outside(column: pa.ChunkedArray, kind: pa.TimestampType) -> pa.ChunkedArray
         low, high = _FIRST_SECOND * per_second, (_LAST_SECOND + 1) * per_second - 1
     low, high = max(low, -_MOST), min(high, _MOST)
     counts = column.cast(pa.int64())
-    found = pc.min_max(counts).as_py()
-    if found["min"] is None or (low <= found["min"] and found["max"] <= high):
+    bounds = pc.min_max(counts).as_py()
+    if bounds["min"] is None or (low <= bounds["min"] and bounds["max"] <= high):
         return None
     return pc.fill_null(pc.or_(pc.less(counts, low), pc.greater(counts, high)), fill_value=False)

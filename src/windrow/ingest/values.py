@@ -41,8 +41,8 @@ def _of_columns(columns: Mapping[Any, Any]) -> pa.Table:
     made = {str(name): _array(name, values) for name, values in columns.items()}
     lengths = {name: len(values) for name, values in made.items()}
     if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{name!r} has {length}" for name, length in lengths.items())
-        raise InvalidInput(f"the columns are not of one length: {told}; give each a value for every row")
+        counts = ", ".join(f"{name!r} has {length}" for name, length in lengths.items())
+        raise InvalidInput(f"the columns are not of one length: {counts}; give each a value for every row")
     return pa.table(made)
 
 

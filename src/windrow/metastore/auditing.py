@@ -33,8 +33,8 @@ class Auditing(Listing):
         if not self.database.is_sqlite:
             return []
         with self.database.reading() as connection:
-            found = connection.execute(text(f"PRAGMA integrity_check({_MOST})")).scalars().all()
-            problems = [str(each) for each in found if each != "ok"]
+            lines = connection.execute(text(f"PRAGMA integrity_check({_MOST})")).scalars().all()
+            problems = [str(each) for each in lines if each != "ok"]
             if not problems:
                 rows = connection.execute(text("PRAGMA foreign_key_check")).all()
                 problems += [f"a row of {row[0]} belongs to no row of {row[2]}" for row in rows[:_MOST]]
@@ -48,7 +48,7 @@ class Auditing(Listing):
                 key = self.table_key(connection, table_id)
                 table = connection.execute(select(tables).where(tables.c.table_key == key)).one()
                 check_table_row(table)
-                found = [
+                contradictions = [
                     *_versions(connection, table, table_id),
                     *_splits(connection, table),
                     *_columns(connection, table),
@@ -56,7 +56,7 @@ class Auditing(Listing):
                 ]
         except Damaged as error:
             return [str(error)]
-        return found[:_MOST]
+        return contradictions[:_MOST]
 
 
 def _mistyped(connection: Connection) -> Iterator[str]:
@@ -78,7 +78,7 @@ def _types(column: Column[Any]) -> list[str]:
 
 
 def _versions(connection: Connection, table: Row[Any], table_id: str) -> Iterator[str]:
-    """Every kept version was made by one commit, which says what it added and removed."""
+    """Every readable version was made by one commit, which says what it added and removed."""
     oldest, newest = table.oldest_version, table.version
     if not 0 <= oldest <= newest:
         yield f"the oldest version is {oldest}, the newest {newest}"
@@ -93,11 +93,11 @@ def _versions(connection: Connection, table: Row[Any], table_id: str) -> Iterato
             made[record.version] = record
     if max(made, default=0) > newest:
         yield f"there is a commit of version {max(made)}, the newest is {newest}"
-    kept = range(oldest + 1, newest + 1)
-    yield from (f"version {version} was made by no commit" for version in kept if version not in made)
+    readable = range(oldest + 1, newest + 1)
+    yield from (f"version {version} was made by no commit" for version in readable if version not in made)
     added = _sums(connection, table, splits.c.added_version)
     removed = _sums(connection, table, splits.c.removed_version)
-    for version in kept:
+    for version in readable:
         commit = made.get(version)
         if commit is None:
             continue
@@ -130,8 +130,8 @@ def _splits(connection: Connection, table: Row[Any]) -> Iterator[str]:
     rows = connection.execute(by_scope.where(mine, strange).limit(_MOST))
     yield from (f"split {row[0]} is in no scope of the table" for row in rows)
     yield from islice(_misplaced(connection, table), _MOST)
-    known = select(tables.c.table_key)
-    rows = connection.execute(select(splits.c.split_id).where(splits.c.table_key.not_in(known)).limit(_MOST))
+    recorded = select(tables.c.table_key)
+    rows = connection.execute(select(splits.c.split_id).where(splits.c.table_key.not_in(recorded)).limit(_MOST))
     yield from (f"split {row[0]} is in no table" for row in rows)
 
 
@@ -170,7 +170,7 @@ def _columns(connection: Connection, table: Row[Any]) -> Iterator[str]:
 
 
 def _checkpoints(connection: Connection, table: Row[Any]) -> Iterator[str]:
-    known = select(commits.c.commit_id).where(commits.c.table_key == table.table_key)
-    mine = (checkpoints.c.table_key == table.table_key, checkpoints.c.commit_id.not_in(known))
+    recorded = select(commits.c.commit_id).where(commits.c.table_key == table.table_key)
+    mine = (checkpoints.c.table_key == table.table_key, checkpoints.c.commit_id.not_in(recorded))
     rows = connection.execute(select(checkpoints.c.source_id).where(*mine).limit(_MOST))
     yield from (f"the checkpoint of source {row[0]!r} was set by no commit of the table" for row in rows)

@@ -124,15 +124,15 @@ class Catalog:
             key = self.table_key(connection, table_id)
             epoch = self.held(connection, key).schema_epoch
             reserved = connection.execute(_COLUMNS, {"key": key, "epoch": epoch}).all()
-            known = {row.name: column_of(row) for row in reserved}
+            reserved_before = {row.name: column_of(row) for row in reserved}
             unseen = {row.name for row in reserved if row.since_version is None}
             free = set() if not unseen or self._is_being_written(connection, key) else unseen
             for name in twins_in(free, schema.names):
                 # What binds nobody takes no name either.
                 _forget(connection, key, epoch, name)
-                del known[name]
-            wanted = _joined(schema, known, free)
-            new = [column for column in wanted.values() if column.name not in known]
+                del reserved_before[name]
+            wanted = _joined(schema, reserved_before, free)
+            new = [column for column in wanted.values() if column.name not in reserved_before]
             if new:
                 place = {"table_key": key, "schema_epoch": epoch}
                 rows = [
@@ -140,15 +140,15 @@ class Catalog:
                 ]
                 connection.execute(insert(columns), rows)
             for column in wanted.values():
-                if column.name in known and column != known[column.name]:
+                if column.name in reserved_before and column != reserved_before[column.name]:
                     _widen(connection, key, epoch, column)
             return wanted
 
     def _is_being_written(self, connection: Connection, key: int) -> bool:
         """Whether a commit of the table may still be published."""
         live = (commits.c.state == CommitState.OPEN, commits.c.lease_expires_at > self.database.now(connection))
-        found = select(commits.c.commit_id).where(commits.c.table_key == key, *live).limit(1)
-        return connection.execute(found).first() is not None
+        open_ones = select(commits.c.commit_id).where(commits.c.table_key == key, *live).limit(1)
+        return connection.execute(open_ones).first() is not None
 
     def columns(self, table_id: str, version: int | None = None) -> tuple[TableColumn, ...]:
         """Return the columns that published splits hold at a version (the newest by default), by field id."""
@@ -185,8 +185,8 @@ class Catalog:
         """Remember new names of attributes, as many as a table may have."""
         if not names:
             return
-        known = set(connection.execute(select(attributes.c.name).where(attributes.c.table_key == key)).scalars())
-        new = sorted(set(names) - known)[: MOST_ATTRIBUTES - len(known)]
+        published = set(connection.execute(select(attributes.c.name).where(attributes.c.table_key == key)).scalars())
+        new = sorted(set(names) - published)[: MOST_ATTRIBUTES - len(published)]
         rows = [{"table_key": key, "name": name, "since_version": version} for name in new]
         if rows:
             connection.execute(insert(attributes), rows)
@@ -246,7 +246,7 @@ def _row(connection: Connection, condition: ColumnElement[bool]) -> Row[Any]:
     return row
 
 
-def _joined(schema: pa.Schema, known: Mapping[str, TableColumn], free: Collection[str]) -> dict[str, TableColumn]:
+def _joined(schema: pa.Schema, before: Mapping[str, TableColumn], free: Collection[str]) -> dict[str, TableColumn]:
     """Return the columns of a batch as the table will have them; all conflicts are named at once.
 
     The type of a column that is `free` may change.
@@ -254,17 +254,17 @@ def _joined(schema: pa.Schema, known: Mapping[str, TableColumn], free: Collectio
     name, count = Counter(schema.names).most_common(1)[0] if schema.names else ("", 0)
     if count > 1:
         raise InvalidInput(f"column {name!r} is in the data {count} times; give every column a name of its own")
-    check_against_table(schema.names, known)
-    following = itertools.count(1 + max((column.field_id for column in known.values()), default=0))
+    check_against_table(schema.names, before)
+    following = itertools.count(1 + max((column.field_id for column in before.values()), default=0))
     joined, problems = {}, []
     for field in schema:
-        old = known.get(field.name)
+        old = before.get(field.name)
         both = plain(field.type) if old is None else widened(old.type, field.type)
         if both is None and field.name in free:
             both = plain(field.type)
         if both is None:
             problems.append(
-                f"column {field.name!r} is {known[field.name].type} in the table and {field.type} in the data"
+                f"column {field.name!r} is {before[field.name].type} in the table and {field.type} in the data"
             )
         else:
             joined[field.name] = TableColumn(field.name, both, next(following) if old is None else old.field_id)

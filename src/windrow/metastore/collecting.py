@@ -1,7 +1,7 @@
-"""What garbage collection asks and leaves: which versions are kept, which splits nobody can need any more.
+"""What garbage collection takes and leaves: which versions stay, which splits nobody can need any more.
 
 Nothing here touches a file. A split goes in three steps: its row is marked as deleting, which only works while no
-version that is kept shows it; its files are deleted by whoever marked it; its row is forgotten. Whoever stops in
+version that stays shows it; its files are deleted by the run that marked it; its row is forgotten. A run that stops in
 between is continued by the next.
 """
 
@@ -49,7 +49,7 @@ class Collecting(Listing):
             return sorted(ended.scalars())
 
     def horizon(self, table_id: str, *, grace: float, upto: int | None = None) -> int:
-        """Return the oldest version that has to be kept.
+        """Return the oldest version that must stay readable.
 
         That is the one that was the newest when the grace period began, or an older one that is pinned; never a
         newer one than `upto`.
@@ -60,7 +60,7 @@ class Collecting(Listing):
             return self._horizon(connection, table, grace, upto)
 
     def drop_versions(self, table_id: str, *, grace: float, upto: int | None = None) -> int:
-        """Keep no version before the horizon from now on, and return the oldest that is kept."""
+        """Drop the versions before the horizon, and return the oldest that stays."""
         with self.database.writing() as connection:
             # Held, so that no reader pins a version in between.
             table = self.held(connection, self.table_key(connection, table_id))
@@ -82,7 +82,7 @@ class Collecting(Listing):
             return Retired(int(row[0]), int(row[1]))
 
     def claim(self, table_id: str, *, limit: int) -> list[SplitMetadata]:
-        """Mark some splits as deleting that no kept version shows, and return them; those marked before come too."""
+        """Mark some splits that no readable version shows as deleting; return them, and those marked before."""
         with self.database.writing() as connection:
             table = self.held(connection, self.table_key(connection, table_id))
             chosen = select(splits.c.split_id).where(*_beyond(table)).order_by(splits.c.removed_version).limit(limit)
@@ -106,7 +106,7 @@ class Collecting(Listing):
             return forgotten
 
     def orphans(self, table_id: str, split_ids: Collection[str], *, ended: Collection[str] = ()) -> Orphans:
-        """Judge names of splits that were found in the store.
+        """Judge names of splits that lie in the store.
 
         An orphan is no split of the metastore, and the commit that wrote it has ended. A name of a commit that the
         metastore does not know is `unknown`: nobody can say whose it is. `ended` are commits to take for ended, by
@@ -115,9 +115,9 @@ class Collecting(Listing):
         # Commits are read before splits: one that ends in between has been taken for open, and its splits stay. The
         # other way round, splits that were published in between would look like orphans of an ended commit.
         states = self._states(table_id, {name: _writers(name) for name in split_ids})
-        known = self.known_splits(table_id, split_ids)
+        recorded = self.recorded_splits(table_id, split_ids)
         over = {name for name in split_ids if ended and not set(ended).isdisjoint(_writers(name))}
-        rest = [name for name in split_ids if name not in known]
+        rest = [name for name in split_ids if name not in recorded]
         return Orphans(
             dead=frozenset(
                 name for name in rest if name in over or (states[name] and CommitState.OPEN not in states[name])
@@ -131,14 +131,14 @@ class Collecting(Listing):
 
     def _states(self, table_id: str, writers: Mapping[str, list[str]]) -> dict[str, set[str]]:
         """Return, for each name, the states of the commits that may have written it."""
-        found: dict[str, str] = {}
+        states: dict[str, str] = {}
         with self.database.reading() as connection:
             key = self.table_key(connection, table_id)
             for ids in in_pieces({each for candidates in writers.values() for each in candidates}):
                 named = (commits.c.table_key == key, commits.c.commit_id.in_(ids))
                 rows = connection.execute(select(commits.c.commit_id, commits.c.state).where(*named))
-                found.update({row.commit_id: row.state for row in rows})
-        return {name: {found[each] for each in candidates if each in found} for name, candidates in writers.items()}
+                states.update({row.commit_id: row.state for row in rows})
+        return {name: {states[each] for each in candidates if each in states} for name, candidates in writers.items()}
 
     def _horizon(self, connection: Connection, table: Row[Any], grace: float, upto: int | None) -> int:
         now = self.database.now(connection)
@@ -155,7 +155,7 @@ _AGE = (commits.c.opened_at, commits.c.commit_id)
 
 
 def _beyond(table: Row[Any]) -> tuple[ColumnElement[bool], ...]:
-    """Splits that no version shows which is kept."""
+    """Splits that no readable version shows."""
     return splits.c.table_key == table.table_key, splits.c.removed_version <= table.oldest_version
 
 

@@ -65,10 +65,10 @@ class Commits(Catalog):
         lease: float,
         summary: Mapping[str, Any] | None = None,
     ) -> CommitRecord:
-        """Open a commit before anything is written; `lease` is in seconds and is kept alive by `heartbeat`.
+        """Open a commit before anything is written; `lease` is in seconds; `heartbeat` prolongs it.
 
         The same id again takes the commit over from an attempt that was lost: the earlier attempt can no longer
-        publish. A published commit is returned as it is. `summary` is kept from the first opening, for all attempts.
+        publish. A published commit is returned as it is. `summary` is that of the first opening, for all attempts.
         """
         guards.check_id("commit", commit_id)
         with self.database.writing() as connection:

@@ -92,21 +92,21 @@ class CompactionRecords(Catalog):
             self.held(connection, key)
             now = self.database.now(connection)
             mine = select(quarantine.c.split_id).where(quarantine.c.table_key == key)
-            known = set(connection.execute(mine.where(quarantine.c.split_id.in_(list(reasons)))).scalars())
+            already = set(connection.execute(mine.where(quarantine.c.split_id.in_(list(reasons)))).scalars())
             for split_id, reason in reasons.items():
-                if split_id not in known:
+                if split_id not in already:
                     values = {"table_key": key, "split_id": split_id, "reason": reason, "since": now}
                     connection.execute(insert(quarantine).values(values))
 
     def quarantined(self, table_id: str) -> list[Quarantined]:
-        """Return the splits that are kept away from merging, by id."""
+        """Return the splits that merging leaves out, by id."""
         with self.database.reading() as connection:
             key = self.table_key(connection, table_id)
             query = select(quarantine).where(quarantine.c.table_key == key).order_by(quarantine.c.split_id)
             return [Quarantined(row.split_id, row.reason, row.since) for row in connection.execute(query)]
 
     def pardon(self, table_id: str, split_ids: Collection[str]) -> int:
-        """Let splits be merged again, and return how many of them were kept away."""
+        """Let splits be merged again, and return how many of them were left out."""
         with self.database.writing() as connection:
             key = self.table_key(connection, table_id)
             named = (quarantine.c.table_key == key, quarantine.c.split_id.in_(list(split_ids)))

@@ -40,7 +40,7 @@ from windrow.errors import (
 )
 from windrow.metastore.dialect import COMPILED, DRIVER
 from windrow.metastore.filesystem import network_file_system
-from windrow.metastore.migrate import known_revisions, upgrade
+from windrow.metastore.migrate import revisions, upgrade
 from windrow.metastore.stored import REBUILD
 
 __all__ = ["Clock", "Database", "plain_address"]
@@ -72,7 +72,7 @@ _LASTING_WORDS = re.compile(
 
 
 class Database:
-    """One database, opened and found to be ours (or empty, and then made ours)."""
+    """One database that is ours, or was empty and is made ours."""
 
     def __init__(self, url: str, *, clock: Clock | None = None, create: bool = True) -> None:
         self.url = _parsed(url)
@@ -103,7 +103,7 @@ class Database:
         return plain_address(self.url)
 
     def close(self) -> None:
-        """Give all connections back; whoever asks then gets `Closed`."""
+        """Give all connections back; what is used afterwards is `Closed`."""
         self._is_closed = True
         self._let_go()
 
@@ -261,19 +261,19 @@ class Database:
     def _make_ours(self, *, create: bool) -> None:
         try:
             with self.engine.connect() as connection:
-                found = _table_names(connection)
-                ours = _VERSION_TABLE in found and "windrow_identity" in found
+                names = _table_names(connection)
+                ours = _VERSION_TABLE in names and "windrow_identity" in names
                 revision = connection.execute(_REVISION).scalar_one_or_none() if ours else None
         except (SQLAlchemyError, sqlite3.Error, UnicodeDecodeError) as error:
             raise self._unreachable(error) from error
         if ours:
             self._check_revision(revision)
-        elif any(name.startswith("windrow_") for name in found):
+        elif any(name.startswith("windrow_") for name in names):
             raise Damaged(f"the metastore {self.place} is damaged: it lacks tables of Windrow's; {REBUILD}")
-        elif found:
+        elif names:
             raise Incompatible(
                 f"the database {self.place} is not a Windrow metastore: it holds the tables "
-                f"{', '.join(sorted(found)[:5])}; give the address of an empty database or of a Windrow metastore"
+                f"{', '.join(sorted(names)[:5])}; give the address of an empty database or of a Windrow metastore"
             )
         elif not create:
             raise NotFound(f"the database {self.place} is empty; create a lake there first")
@@ -299,15 +299,15 @@ class Database:
                 time.sleep(_SQLITE_BUSY_PAUSE)
 
     def _check_revision(self, revision: str | None) -> None:
-        known = known_revisions()
+        own = revisions()
         if revision is None or not re.fullmatch(r"\d{4}", str(revision)):
             raise Damaged(f"the metastore {self.place} is damaged: its schema is {revision!r}; {REBUILD}")
-        if revision not in known:
+        if revision not in own:
             raise Incompatible(
                 f"the metastore {self.place} was written by a newer Windrow (its schema is {revision}, this version "
-                f"knows up to {known[-1]}); install a newer Windrow"
+                f"knows up to {own[-1]}); install a newer Windrow"
             )
-        if revision != known[-1]:
+        if revision != own[-1]:
             self._upgrade()
 
     def _upgrade(self) -> None:
@@ -457,7 +457,7 @@ def _is_lasting(error: Exception) -> bool:
 
 
 def _is_damage(error: Exception) -> bool:
-    """Whether SQLite found its file damaged, rather than locked, full or out of reach."""
+    """Whether SQLite reports its file as damaged, rather than locked, full or out of reach."""
     cause = getattr(error, "orig", None) or error
     if isinstance(cause, UnicodeDecodeError):
         return True

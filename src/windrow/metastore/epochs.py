@@ -31,12 +31,12 @@ class Epochs(Commits):
                 return SchemaHistory()
             epoch = epoch_at(connection, row, version)
             mine = (type_changes.c.table_key == key, type_changes.c.schema_epoch <= epoch)
-            found = connection.execute(select(type_changes).where(*mine).order_by(type_changes.c.schema_epoch)).all()
+            changes = connection.execute(select(type_changes).where(*mine).order_by(type_changes.c.schema_epoch)).all()
             types = {
                 each: {column.name: column.type for column in map(column_of, columns_at(connection, key, each))}
                 for each in range(epoch + 1)
             }
-        return SchemaHistory(epoch, types, tuple(map(_change_of, found)))
+        return SchemaHistory(epoch, types, tuple(map(_change_of, changes)))
 
     def visible_epochs(self, table_id: str, version: int) -> frozenset[int]:
         """Return the schema epochs of the splits that are visible at a version."""

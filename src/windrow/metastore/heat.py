@@ -1,4 +1,4 @@
-"""How often windows are asked for: queries are counted, and count half as much after a week."""
+"""How often queries read windows: they are counted, and count half as much after a week."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FORGOTTEN = 20
 
 
 class Heat(Catalog):
-    """The part of a metastore that knows which windows are asked for."""
+    """The part of a metastore that counts which windows queries read."""
 
     def add_queries(self, table_id: str, queries: Mapping[int, int]) -> None:
         """Count queries of the windows that start at these seconds."""
@@ -26,17 +26,17 @@ class Heat(Catalog):
             key, now = self.table_key(connection, table_id), self.database.now(connection)
             of_table = heat.c.table_key == key
             connection.execute(delete(heat).where(of_table, heat.c.at < now - _FORGOTTEN * _HALF))
-            found = select(heat).where(of_table, heat.c.window_start.in_(queries))
-            known = {row.window_start: _cooled(row.queries, now - row.at) for row in connection.execute(found)}
+            counted = select(heat).where(of_table, heat.c.window_start.in_(queries))
+            cooled = {row.window_start: _cooled(row.queries, now - row.at) for row in connection.execute(counted)}
             for start, count in queries.items():
-                values = {"queries": known.get(start, 0.0) + count, "at": now}
-                if start in known:
+                values = {"queries": cooled.get(start, 0.0) + count, "at": now}
+                if start in cooled:
                     connection.execute(update(heat).where(of_table, heat.c.window_start == start).values(values))
                 else:
                     connection.execute(insert(heat).values(table_key=key, window_start=start, **values))
 
     def heat(self, table_id: str) -> dict[int, float]:
-        """Return how often windows were asked for of late, by the second at which they start."""
+        """Return how often queries read windows of late, by the second at which they start."""
         with self.database.reading() as connection:
             key, now = self.table_key(connection, table_id), self.database.now(connection)
             rows = connection.execute(select(heat).where(heat.c.table_key == key))

@@ -67,8 +67,8 @@ class Lakes(Catalog):
         """Serve a lake no longer that has no tables."""
         with self.database.writing() as connection:
             self.database.one_at_a_time(connection)
-            found = next((each for each in _records(connection) if each.lake_id == lake_id), None)
-            if found is not None and found.tables:
+            served = next((each for each in _records(connection) if each.lake_id == lake_id), None)
+            if served is not None and served.tables:
                 raise AlreadyExists(f"the lake {lake_id} has tables; it cannot be forgotten")
             connection.execute(delete(lakes).where(lakes.c.lake_id == lake_id))
 

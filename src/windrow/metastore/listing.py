@@ -1,6 +1,6 @@
 """Which splits are visible at a version: listed in pages, summed by window, compared between versions.
 
-Every read goes through a version or a pin. What is no longer kept is the error "snapshot expired", never a shorter
+Every read goes through a version or a pin. What is gone is the error "snapshot expired", never a shorter
 list.
 """
 
@@ -75,7 +75,7 @@ class Listing(Catalog):
     ) -> Iterator[list[SplitMetadata]]:
         """Yield the splits that are visible at a version or under a pin, in pages, ordered by window and id.
 
-        Memory is bounded by a page. Each page is a transaction of its own and checks anew that the version is kept.
+        Memory is bounded by a page. Each page is a transaction of its own and checks anew that the version is readable.
         """
         _check_query(query, table_id, page_size)
         lanes: Sequence[_Lane] = _lanes(query)
@@ -85,22 +85,22 @@ class Listing(Catalog):
                 version = self._readable(connection, key, at)
                 rows, lanes = _fill(connection, key, version, query, lanes, page_size)
                 page = [self._split(connection, row, table_id) for row in rows]
-            kept = page if query.predicate is None else prune_splits(query.predicate, page)
-            if kept:
-                yield kept
+            matching = page if query.predicate is None else prune_splits(query.predicate, page)
+            if matching:
+                yield matching
 
-    def known_splits(self, table_id: str, split_ids: Collection[str]) -> set[str]:
+    def recorded_splits(self, table_id: str, split_ids: Collection[str]) -> set[str]:
         """Return those of the ids that the table has or had and that are not collected yet."""
         ids = list(split_ids)
-        found: set[str] = set()
+        recorded: set[str] = set()
         with self.database.reading() as connection:
             key = self.table_key(connection, table_id)
             for start in range(0, len(ids), _PAGE):
                 named = splits.c.split_id.in_(ids[start : start + _PAGE])
-                found.update(
+                recorded.update(
                     connection.execute(select(splits.c.split_id).where(splits.c.table_key == key, named)).scalars()
                 )
-        return found
+        return recorded
 
     def windows(self, table_id: str, at: int | Pin) -> list[WindowSummary]:
         """Return the windows that hold splits at a version, with counts, in order of time."""
@@ -148,16 +148,16 @@ class Listing(Catalog):
     ) -> tuple[SplitMetadata, ...]:
         with self.database.reading() as connection:
             query = select(splits).where(splits.c.table_key == key, column == version).order_by(splits.c.split_id)
-            found = tuple(self._split(connection, row, table_id) for row in connection.execute(query).all())
-        if len(found) != expected:
+            changed = tuple(self._split(connection, row, table_id) for row in connection.execute(query).all())
+        if len(changed) != expected:
             raise SnapshotExpired(
-                f"snapshot expired: {expected - len(found)} splits of version {version} were collected already; "
+                f"snapshot expired: {expected - len(changed)} splits of version {version} were collected already; "
                 "ask for the changes of newer versions"
             )
-        return found
+        return changed
 
     def _readable(self, connection: Connection, key: int, at: int | Pin) -> int:
-        """Return the version to read, or raise when it is unknown or no longer kept."""
+        """Return the version to read, or raise when it is unknown or gone."""
         if isinstance(at, Pin):
             return self._pinned(connection, key, at)
         row = connection.execute(_VERSIONS, {"key": key}).one()

@@ -12,12 +12,12 @@ from sqlalchemy import Connection
 if TYPE_CHECKING:
     from alembic.config import Config
 
-__all__ = ["known_revisions", "upgrade"]
+__all__ = ["revisions", "upgrade"]
 
 
 @cache
-def known_revisions() -> tuple[str, ...]:
-    """Return the revisions that this version knows, oldest first: the names of the migration files start with them."""
+def revisions() -> tuple[str, ...]:
+    """Return the revisions of this version, oldest first: the names of the migration files start with them."""
     names = (path.name for path in _folder().joinpath("versions").iterdir())
     return tuple(sorted(name.split("_")[0] for name in names if name[:4].isdigit()))
 

@@ -138,9 +138,9 @@ def _tombstone(table: Row[Any]) -> str:
 def _holders(connection: Connection, table: Row[Any], now: int, began: int) -> tuple[str, ...]:
     """Say who may need a dropped table: readers, writers that have not noticed yet, and the grace period."""
     alive = (pins.c.table_key == table.table_key, pins.c.expires_at > now)
-    found = [f"pin of {pin.owner} on version {pin.version}" for pin in connection.execute(select(pins).where(*alive))]
+    holders = [f"pin of {pin.owner} on version {pin.version}" for pin in connection.execute(select(pins).where(*alive))]
     leased = (commits.c.table_key == table.table_key, commits.c.lease_expires_at > now)
     aborted = (*leased, commits.c.state == CommitState.ABORTED)
     writers = connection.execute(select(func.count()).select_from(commits).where(*aborted)).scalar_one()
-    found += [f"{writers} commits whose writers may still be at work"] if writers else []
-    return (*found, *(["the grace period"] if table.dropped_at > began else []))
+    holders += [f"{writers} commits whose writers may still be at work"] if writers else []
+    return (*holders, *(["the grace period"] if table.dropped_at > began else []))

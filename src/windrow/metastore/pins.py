@@ -19,7 +19,7 @@ class Pins(Catalog):
     """The pins of a metastore."""
 
     def pin(self, table_id: str, version: int, *, pin_id: str, owner: str, seconds: float) -> Pin:
-        """Hold a version for some seconds; SnapshotExpired when it is not kept any more."""
+        """Hold a version for some seconds; SnapshotExpired when it cannot be read any more."""
         check_id("pin", pin_id)
         with self.database.writing() as connection:
             key = self.table_key(connection, table_id)

@@ -115,7 +115,7 @@ class Metastore(Protocol):
     ) -> CommitRecord:
         """Open a commit, or take it over from an earlier attempt; a published one is returned as it is.
 
-        What the first opening says in `summary` is kept: later attempts find it in the record, and publishing adds to
+        The `summary` of the first opening stays: later attempts read it in the record, and publishing adds to
         it.
         """
 
@@ -159,7 +159,7 @@ class Metastore(Protocol):
     ) -> Iterator[list[SplitMetadata]]:
         """Yield the splits that are visible at a version or under a pin, in pages, ordered by window and id."""
 
-    def known_splits(self, table_id: str, split_ids: Collection[str]) -> set[str]:
+    def recorded_splits(self, table_id: str, split_ids: Collection[str]) -> set[str]:
         """Return those of the ids that the table has or had: what no version needs any more counts until collected."""
 
     def windows(self, table_id: str, at: int | Pin) -> list[WindowSummary]:
@@ -169,7 +169,7 @@ class Metastore(Protocol):
         """Yield what each version after `after` added and removed, oldest first."""
 
     def pin(self, table_id: str, version: int, *, pin_id: str, owner: str, seconds: float) -> Pin:
-        """Hold a version for some seconds; SnapshotExpired when it is not kept any more."""
+        """Hold a version for some seconds; SnapshotExpired when it cannot be read any more."""
 
     def renew(self, pin: Pin, *, seconds: float) -> Pin:
         """Hold on for some seconds from now; SnapshotExpired when the pin ran out already."""
@@ -192,7 +192,7 @@ class Metastore(Protocol):
         """Count queries of the windows that start at these seconds."""
 
     def heat(self, table_id: str) -> dict[int, float]:
-        """Return how often windows were asked for of late, by the second at which they start."""
+        """Return how often queries read windows of late, by the second at which they start."""
 
     def statistics(
         self, table_id: str, split_ids: Collection[str], columns: Collection[str] | None = None
@@ -206,13 +206,13 @@ class Metastore(Protocol):
         """
 
     def quarantine(self, table_id: str, reasons: Mapping[str, str]) -> None:
-        """Keep splits away from merging; the first reason of a split stays."""
+        """Leave splits out of merging; the first reason of a split stays."""
 
     def quarantined(self, table_id: str) -> list[Quarantined]:
-        """Return the splits that are kept away from merging, by id."""
+        """Return the splits that merging leaves out, by id."""
 
     def pardon(self, table_id: str, split_ids: Collection[str]) -> int:
-        """Let splits be merged again, and return how many of them were kept away."""
+        """Let splits be merged again, and return how many of them were left out."""
 
     def record_run(self, table_id: str, run: RunRecord) -> None:
         """Write a run of compaction down, or what became of it since."""
@@ -227,25 +227,25 @@ class Metastore(Protocol):
         """Abort the commits whose lease ran out, and return their ids: from then on they cannot be published."""
 
     def horizon(self, table_id: str, *, grace: float, upto: int | None = None) -> int:
-        """Return the oldest version that has to be kept: for readers of the last `grace` seconds and for pins."""
+        """Return the oldest version that must stay readable: for readers of the last `grace` seconds and for pins."""
 
     def drop_versions(self, table_id: str, *, grace: float, upto: int | None = None) -> int:
-        """Keep no version before the horizon from now on, and return the oldest that is kept."""
+        """Drop the versions before the horizon, and return the oldest that stays."""
 
     def retired(self, table_id: str, version: int) -> Retired:
         """Count the splits that no version from this one on shows."""
 
     def claim(self, table_id: str, *, limit: int) -> list[SplitMetadata]:
-        """Mark some splits as deleting that no kept version shows, and return them; those marked before come too."""
+        """Mark some splits that no readable version shows as deleting; return them, and those marked before."""
 
     def forget(self, table_id: str, split_ids: Collection[str]) -> int:
         """Remove the rows of splits that are marked as deleting, and return how many there were."""
 
     def orphans(self, table_id: str, split_ids: Collection[str], *, ended: Collection[str] = ()) -> Orphans:
-        """Judge names of splits that were found in the store; no call that follows can make a dead one visible."""
+        """Judge names of splits that lie in the store; no call that follows can make a dead one visible."""
 
     def restore_table(self, lost: LostTable) -> TableRecord:
-        """Make a table again as it was at one version; older versions are not kept. AlreadyExists when it is there."""
+        """Make a table again as it was at one version; older versions are gone. AlreadyExists when it is there."""
 
     def place_sidecars(self, table_id: str, places: Mapping[str, SidecarLocation]) -> None:
         """Say where sidecars are that were made again."""

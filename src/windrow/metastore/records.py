@@ -49,7 +49,7 @@ __all__ = [
 
 
 MOST_ATTRIBUTES = 256
-"""So many attributes of a residual column can be found under their names; further ones only in that column."""
+"""So many attributes of a residual column are read under their names; further ones only in that column."""
 
 
 class CommitKind(StrEnum):
@@ -309,7 +309,7 @@ class LostTable:
     splits: Sequence[tuple[SplitMetadata, int]]
     """What is visible, each with the version that added it."""
     checkpoints: Mapping[str, tuple[str, str]]
-    """By source: how far it was read, and the commit that said so."""
+    """By source: how far it was read, and the commit that moved it there."""
     history: SchemaHistory = field(default_factory=SchemaHistory)
 
 
@@ -331,7 +331,7 @@ class LakeRecord:
 
 @dataclass(frozen=True, slots=True)
 class Retired:
-    """Splits that no version shows which is kept, counted."""
+    """Splits that no readable version shows, counted."""
 
     splits: int
     size_bytes: int

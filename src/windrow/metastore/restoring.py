@@ -22,7 +22,7 @@ class Restoring(Epochs):
     """The part of a metastore that repair works with."""
 
     def restore_table(self, lost: LostTable) -> TableRecord:
-        """Make a table again as it was at one version; older versions are not kept. AlreadyExists when it is there."""
+        """Make a table again as it was at one version; older versions are gone. AlreadyExists when it is there."""
         record = lost.record
         with self.database.writing() as connection:
             self.database.one_at_a_time(connection)

@@ -261,7 +261,7 @@ heat = Table(
     Column("queries", Float(53), nullable=False),
     Column("at", BigInteger, nullable=False),
 )
-"""How often windows were asked for, as of a moment."""
+"""How often queries read windows, as of a moment."""
 
 statistics = Table(
     "windrow_statistics",

@@ -1,6 +1,6 @@
 """What a version of a table is in Delta's words: actions, one JSON object each, and what Windrow adds to them.
 
-An entry of the log is made from what the metastore says of a version and from nothing else, so that whoever writes it
+An entry of the log is made from what the metastore says of a version and from nothing else, so that every writer
 writes the same.
 """
 

@@ -37,8 +37,8 @@ class Checkpoints:
 
     def numbers(self) -> list[int]:
         """Return the entries that have a checkpoint, in order."""
-        found = (_NAME.fullmatch(name) for name in self.log.names())
-        return sorted({int(match[1] or match[2]) for match in found if match})
+        matches = (_NAME.fullmatch(name) for name in self.log.names())
+        return sorted({int(match[1] or match[2]) for match in matches if match})
 
     def seal(self, number: int) -> None:
         """Write the digest of a checkpoint beside it."""
@@ -54,10 +54,10 @@ class Checkpoints:
         digest = self.log.find(_seal(number))
         if digest is not None and digest != hashlib.sha256(content).hexdigest().encode():
             return "its digest is that of other bytes"
-        found = self.read(number)
-        if found is None:
+        own = self.read(number)
+        if own is None:
             return "it cannot be read"
-        return None if state is None else _difference(found, state)
+        return None if state is None else _difference(own, state)
 
     def read(self, number: int) -> State | None:
         """Return what a checkpoint shows; None when it cannot be read."""
@@ -156,22 +156,22 @@ def _rows(table: pa.Table, name: str) -> Iterator[dict[str, Any]]:
     return (value for value in table[name].to_pylist() if value is not None)
 
 
-def _difference(found: State, state: State) -> str | None:
+def _difference(own: State, state: State) -> str | None:
     """Return what a checkpoint says that the entries do not."""
-    for path in sorted(found.live.keys() ^ state.live.keys()):
+    for path in sorted(own.live.keys() ^ state.live.keys()):
         return f"differs from the entries in the file {path}"
     for path, added in state.live.items():
-        if _plain(found.live[path]) != _plain(added):
+        if _plain(own.live[path]) != _plain(added):
             return f"differs from the entries in what they say of the file {path}"
-    if _features(found.protocol) != _features(state.protocol):
+    if _features(own.protocol) != _features(state.protocol):
         return "differs from the entries in the protocol"
-    if _plain(found.metadata or {}) != _plain(state.metadata or {}):
+    if _plain(own.metadata or {}) != _plain(state.metadata or {}):
         return "differs from the entries in what describes the table"
     return None
 
 
 def _plain(action: Mapping[str, Any]) -> dict[str, Any]:
-    """What is said of a file or a table; whether an action changes data says nothing of what is visible."""
+    """What describes a file or a table; whether an action changes data says nothing of what is visible."""
     return {name: value for name, value in action.items() if value is not None and name != "dataChange"}
 
 

@@ -39,7 +39,7 @@ class _Head:
     description: str | None = None
     partitions: Sequence[str] = ()
     is_mixed: bool = False
-    """Whether other readers are kept away, since splits of earlier schema epochs are visible."""
+    """Whether other readers are refused, since splits of earlier schema epochs are visible."""
     torn: bool = False
     """Whether an entry follows that was cut off."""
 
@@ -120,12 +120,12 @@ class Mirror:
         return self._head(Log(self.store, table.folder)).version
 
     def _head(self, log: Log) -> _Head:
-        known = self._heads.get(log.table, _Head())
-        number = log.last_number(known.number)
+        last = self._heads.get(log.table, _Head())
+        number = log.last_number(last.number)
         if number is None:
             return _Head()
-        if number == known.number:
-            return known
+        if number == last.number:
+            return last
         head = _head_at(log, number)
         if head is None:
             before = _head_at(log, number - 1) or _Head(number - 1)
@@ -162,7 +162,7 @@ class Mirror:
             actions.remove(actions.path_of(described.table.folder, split.key), origin) for split in change.removed
         ]
         added = [actions.add(split, described, origin) for split in change.added]
-        return [*self._said(described, origin), *new, *removed, *added]
+        return [*self._described(described, origin), *new, *removed, *added]
 
     def _whole(self, described: Described, version: int, live: set[str]) -> list[Action]:
         """All that is visible, whatever the log said before."""
@@ -173,9 +173,9 @@ class Mirror:
         removed = [actions.remove(path, origin) for path in sorted(stale)]
         added = [actions.add(split, described, origin) for split in visible]
         new = [actions.protocol(described), actions.metadata(described)]
-        return [*self._said(described, origin), *new, *removed, *added]
+        return [*self._described(described, origin), *new, *removed, *added]
 
-    def _said(self, described: Described, origin: Origin) -> list[Action]:
+    def _described(self, described: Described, origin: Origin) -> list[Action]:
         checkpoints = self.metastore.checkpoints(described.table.table_id, origin.version)
         return [actions.commit_info(described, origin, checkpoints), actions.transaction(described, origin)]
 
@@ -188,14 +188,14 @@ class Mirror:
 
     def described(self, table: TableRecord, version: int) -> Described:
         """Return a version of a table as an entry of that version describes it."""
-        known = self.metastore.columns(table.table_id, max(version, 1))
+        columns = self.metastore.columns(table.table_id, max(version, 1))
         attributes = self.metastore.attributes(table.table_id, version)
         if not table.schema_epoch:
-            return Described(table, known, attributes)
+            return Described(table, columns, attributes)
         history = self.metastore.history(table.table_id, version)
         seen = self.metastore.visible_epochs(table.table_id, version) if history.epoch else frozenset()
         is_mixed = any(epoch < history.epoch for epoch in seen)
-        return Described(replace(table, schema_epoch=history.epoch), known, attributes, history, is_mixed)
+        return Described(replace(table, schema_epoch=history.epoch), columns, attributes, history, is_mixed)
 
     def _checkpoint(self, table: TableRecord, number: int) -> None:
         """Let readers begin from one file. A log without it is as true, only slower to read."""

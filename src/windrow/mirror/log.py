@@ -42,7 +42,7 @@ class Entry:
 
     @property
     def origin(self) -> dict[str, Any] | None:
-        """What Windrow said of the version that the entry shows; None in an entry of somebody else's."""
+        """What Windrow wrote of the version that the entry shows; None in an entry of somebody else's."""
         return next((info["windrow"] for info in self.of("commitInfo") if isinstance(info.get("windrow"), dict)), None)
 
     @property
@@ -94,9 +94,9 @@ class Log:
         """Where the log is."""
         return f"{self.table}/_delta_log"
 
-    def last_number(self, known: int = -1) -> int | None:
-        """Return the number of the newest entry, looking from one that is known to exist; None without a log."""
-        start = None if known < 1 else self.key(known - 1)
+    def last_number(self, existing: int = -1) -> int | None:
+        """Return the number of the newest entry, looking from one that exists; None without a log."""
+        start = None if existing < 1 else self.key(existing - 1)
         number = max(self._numbers(start), default=None)
         if number is not None and number > MOST_VERSION:
             raise Damaged(f"{self.key(number)}: no log counts up to an entry of this number; remove the file")
@@ -152,9 +152,9 @@ class Log:
 
     def _numbers(self, after: str | None) -> Iterator[int]:
         for info in self.store.list(self.folder, after=after):
-            found = _ENTRY.fullmatch(info.key.rpartition("/")[2])
-            if found:
-                yield int(found[1])
+            match = _ENTRY.fullmatch(info.key.rpartition("/")[2])
+            if match:
+                yield int(match[1])
 
 
 def live_paths(entries: Iterable[Entry]) -> set[str]:

@@ -1,7 +1,7 @@
 """The rules of a table, each with an id, a sentence and a check of evidence.
 
 They are checked where data is about to become visible: a violation refuses to publish. A check takes its evidence by
-keyword and returns None when the rule holds, else a sentence that says what was found.
+keyword and returns None when the rule holds, else a sentence that says what is wrong.
 
 A file that was registered as it is has no window: no window rule binds it, and it is never merged. The overflow window
 of points without a timestamp has no place in time, so that no start time keeps it from being merged.
@@ -38,7 +38,7 @@ class Invariant:
     id: str
     sentence: str
     check: Check
-    """Takes evidence by keyword; returns None when the rule holds, else a sentence with what was found."""
+    """Takes evidence by keyword; returns None when the rule holds, else a sentence with what is wrong."""
 
 
 _registry: dict[str, Invariant] = {}

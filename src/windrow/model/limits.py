@@ -32,7 +32,7 @@ class Limits:
 
     @property
     def workers(self) -> int:
-        """How many threads there are for a piece of work: one for each core where nothing else was said."""
+        """How many threads there are for a piece of work: one for each core by default."""
         return self.threads or os.cpu_count() or 1
 
     @property

@@ -29,9 +29,9 @@ def name_problems(names: Iterable[str]) -> Iterator[str]:
             yield f"columns {other!r} and {name!r} differ by case alone, rename one of them"
 
 
-def twins_in(names: Iterable[str], known: Iterable[str]) -> dict[str, str]:
-    """Return the names that differ from a known one by case alone, each with that one; known names are none."""
-    exact = set(known)
+def twins_in(names: Iterable[str], others: Iterable[str]) -> dict[str, str]:
+    """Return the names that differ from one of the others by case alone, each with that one; equal names are none."""
+    exact = set(others)
     spelled = {each.casefold(): each for each in exact}
     return {name: spelled[name.casefold()] for name in names if name not in exact and name.casefold() in spelled}
 
@@ -41,7 +41,7 @@ def same_but_for_case(name: str, twin: str, where: str = "of the table") -> str:
     return f"column {name!r} differs from {twin!r} {where} by case alone; rename it to {twin!r}, or to another name"
 
 
-def check_against_table(names: Iterable[str], known: Iterable[str]) -> None:
+def check_against_table(names: Iterable[str], others: Iterable[str]) -> None:
     """Refuse a column that differs from one of the table by case alone."""
-    for name, twin in twins_in(names, known).items():
+    for name, twin in twins_in(names, others).items():
         raise InvalidInput(same_but_for_case(name, twin))

@@ -16,7 +16,7 @@ __all__ = ["from_arrow", "longs", "to_arrow", "validity"]
 
 
 def to_arrow(numbers: npt.NDArray[Any], null: npt.NDArray[np.bool_] | None = None) -> pa.Array:
-    """Numbers, or truths, as an Arrow array; null where told."""
+    """Numbers, or truths, as an Arrow array; null where the mask says so."""
     kind = pa.from_numpy_dtype(numbers.dtype)
     stored = np.packbits(numbers, bitorder="little") if numbers.dtype == np.bool_ else np.ascontiguousarray(numbers)
     nulls = None if null is None else pa.py_buffer(np.packbits(~null, bitorder="little"))

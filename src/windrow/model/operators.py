@@ -151,7 +151,7 @@ class StartsWith:
 
 @dataclass(frozen=True, slots=True)
 class RegexpMatches:
-    """A regular expression of RE2 is found in the column."""
+    """A regular expression of RE2 matches in the column."""
 
     column: str
     pattern: str
@@ -189,7 +189,7 @@ class Interval(NamedTuple):
     low_open: bool = False
     high_open: bool = False
     is_point: bool = False
-    """Whether it is one value, that a bloom filter can be asked for."""
+    """Whether it is one value, as bloom filters hold."""
 
     @classmethod
     def point(cls, value: Literal) -> Interval:
@@ -230,7 +230,7 @@ class Operator:
     with_literals: Callable[[Any, tuple[Any, ...]], Any] = lambda test, _: test
     """The same test with other values."""
     truth: Callable[[Any, Any], Truth] | None = None
-    """How a row answers by its value, which may be None; not asked of a test that is unfolded."""
+    """How a row answers by its value, which may be None; unused for a test that is unfolded."""
     unfolded: Callable[[Any], Unfolded] | None = None
     """The tests of other operators that a test is short for."""
     opposite: Callable[[Any], Test] | None = None
@@ -437,7 +437,7 @@ _OPERATORS: dict[type, Operator] = {
 
 
 def _sign(left: object, right: object) -> int:
-    """Return -1, 0 or 1; values that have no common order are a TypeError, also when asked for equality."""
+    """Return -1, 0 or 1; values that have no common order are a TypeError, also for equality."""
     this, that = comparable(left), comparable(right)
     return (this > that) - (this < that)
 

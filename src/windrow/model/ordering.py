@@ -1,4 +1,4 @@
-"""The order of rows: once plainly, for Python rows, and once vectorised, for Arrow tables.
+"""The order of rows, vectorised for Arrow tables.
 
 A null is greater than any value: last ascending, first descending. NaN is greater than any number and less than null;
 -0.0 equals 0.0; strings and bytes compare bytewise, False is less than True, a time without a zone is UTC. A sort
@@ -8,8 +8,7 @@ column that a row or a table lacks is null.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -31,7 +30,6 @@ __all__ = [
     "is_sorted",
     "packed_keys",
     "sort_indices",
-    "sort_key",
     "steps_back",
 ]
 
@@ -51,29 +49,6 @@ def comparable(value: object) -> tuple[int, Any]:
         return _VALUE, datetime(value.year, value.month, value.day, tzinfo=UTC)
     # Python compares strings by code point, which is the order of their UTF-8 bytes.
     return _VALUE, value
-
-
-@dataclass(frozen=True, slots=True)
-class _Descending:
-    """Turns the order of a comparable value round."""
-
-    value: tuple[int, Any]
-
-    def __lt__(self, other: _Descending) -> bool:
-        return other.value < self.value
-
-
-def sort_key(schema: SortSchema) -> Callable[[Mapping[str, object]], tuple[Any, ...]]:
-    """Return the key by which `sorted` puts Python rows into the order of the schema."""
-
-    def key(row: Mapping[str, object]) -> tuple[Any, ...]:
-        return tuple(_directed(comparable(row.get(column.name)), column.direction) for column in schema.columns)
-
-    return key
-
-
-def _directed(value: tuple[int, Any], direction: Direction) -> Any:
-    return value if direction is Direction.ASCENDING else _Descending(value)
 
 
 def sort_indices(table: pa.Table, schema: SortSchema) -> npt.NDArray[np.int64]:
@@ -149,8 +124,8 @@ def _ranks(distinct: pa.Array) -> npt.NDArray[np.int64]:
     """Return the rank of each distinct value, and of null behind them; values that are equal share a rank."""
     highest = len(distinct) + 1
     ranks = pc.rank(distinct, sort_keys="ascending", tiebreaker="dense")
-    known = np.where(validity(distinct), longs(ranks), highest)
-    return np.append(known, highest).astype(np.int64)
+    codes = np.where(validity(distinct), longs(ranks), highest)
+    return np.append(codes, highest).astype(np.int64)
 
 
 def _rankable(values: Any) -> Any:

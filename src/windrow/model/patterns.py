@@ -33,7 +33,7 @@ def compiled(pattern: str) -> Any:
 
 
 def regex_prefix(pattern: str) -> str:
-    """Return the text that begins whatever an expression is found in; empty where that is not certain."""
+    """Return the text that every match of an expression begins with; empty where that is not certain."""
     if pattern[:1] != "^" or "|" in pattern:
         return ""
     prefix = "".join(takewhile(lambda character: character not in _SPECIAL, pattern[1:]))
@@ -47,7 +47,7 @@ def matches_any_case(pattern: str, text: str) -> bool:
 
 
 def any_case_regex(pattern: str) -> str:
-    """Return an expression that is found in all ASCII texts that are LIKE a pattern in any case."""
+    """Return an expression that matches in all ASCII texts that are LIKE a pattern in any case."""
     return rf"(?i)\A{_like_regex(_lower(pattern))}\z"
 
 

@@ -167,10 +167,10 @@ def _truth(predicate: Predicate, row: Mapping[str, object]) -> Truth:
 
 
 def _all(truths: Iterable[Truth]) -> Truth:
-    found = set(truths)
-    if False in found:
+    values = set(truths)
+    if False in values:
         return False
-    return None if None in found else True
+    return None if None in values else True
 
 
 def _any(truths: Iterable[Truth]) -> Truth:

@@ -1,4 +1,4 @@
-"""The settings of a table: how its points are raked, sorted, merged and kept.
+"""The settings of a table: how its points are raked, sorted, merged and retained.
 
 Settings may change while the table lives: new splits use the new values, old ones keep theirs. Only the timestamp
 column, its unit and the precision of times are fixed: they decide which window a point is in, and what its columns are.
@@ -87,7 +87,7 @@ class PolicySettings:
 
 @dataclass(frozen=True, slots=True)
 class TableSettings:
-    """How a table is kept. Build one with `TableSettings.of`, which reads what people write."""
+    """How a table is laid out. Build one with `TableSettings.of`, which reads what people write."""
 
     sort: SortSchema
     window: int = 900
@@ -99,7 +99,7 @@ class TableSettings:
     timestamp_precision: str = "us"
     """What columns of times are stored in: us, or ns for digits beyond, of the years 1677 to 2262 alone."""
     tags: tuple[str, ...] | None = None
-    """The columns that name a series; None means every string column that is not declared otherwise."""
+    """The columns that name a series; None is every string column that is not declared otherwise."""
     partition_by: tuple[str, ...] = ()
     """The columns of the tenant key; rows of different tenants never share a split."""
     bloom_filters: tuple[str, ...] = ()
@@ -113,7 +113,7 @@ class TableSettings:
     target_split_size: int = 256 * 2**20
     """Bytes that a merge aims at."""
     mirror: bool = True
-    """Whether the table is kept as a Delta table too, for readers other than Windrow."""
+    """Whether the table is a Delta table too, for readers other than Windrow."""
     verify: Verify = "full"
     """How much of a merge is compared before it is published: `full`, every value of every row, or `sample`."""
     policy: PolicySettings = field(default_factory=PolicySettings)
@@ -227,11 +227,11 @@ def _names(cls: type) -> list[str]:
     return [each.name for each in fields(cls)]
 
 
-def _refuse_unknown(values: dict[str, Any], known: list[str], prefix: str = "") -> None:
+def _refuse_unknown(values: dict[str, Any], names: list[str], prefix: str = "") -> None:
     for name in values:
-        if name not in known:
-            near = get_close_matches(name, known, 1)
-            hint = f"did you mean {prefix}{near[0]}?" if near else f"known: {', '.join(known)}"
+        if name not in names:
+            near = get_close_matches(name, names, 1)
+            hint = f"did you mean {prefix}{near[0]}?" if near else f"known: {', '.join(names)}"
             raise InvalidInput(f"{prefix}{name} is not a setting of a table; {hint}")
 
 

@@ -95,13 +95,13 @@ class SortSchema:
         name = _read(text, names, _schema_name)
         columns = _read(text, sorting, _sort_column)
         metadata_columns = _read(text, metadata, _metadata_column)
-        found = [column.name for column in columns] + list(metadata_columns)
-        _check_duplicates(found, [position for position, _ in sorting + metadata], text)
+        all_names = [column.name for column in columns] + list(metadata_columns)
+        _check_duplicates(all_names, [position for position, _ in sorting + metadata], text)
         return cls(columns, metadata_columns, *name)
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """Sort columns, then metadata columns: the positions that the bounds of a split are kept in."""
+        """Sort columns, then metadata columns: the positions of the bounds of a split."""
         return (*(column.name for column in self.columns), *self.metadata_columns)
 
     def canonical(self) -> str:

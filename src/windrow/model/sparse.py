@@ -43,16 +43,16 @@ def sparse_warning(spread: Spread, window: int) -> str | None:
     if spread.files < MANY_FILES or spread.rows >= FEW_ROWS * spread.files:
         return None
     each = max(round(spread.rows / spread.files), 1)
-    found = (
+    facts = (
         f"sparse data: {spread.rows:,} rows lie in {spread.files:,} files, about {each:,} in each, since every "
         f"{format_seconds(window)} has files of its own; these take more space and time than their rows"
     )
     if window < LONGEST and spread.in_longest < spread.files:
         return (
-            f'{found}. Set window="{LONGEST // 3600}h" (create_table, or table.change before more rows come): about '
+            f'{facts}. Set window="{LONGEST // 3600}h" (create_table, or table.change before more rows come): about '
             f"{spread.in_longest:,} files, once compacted"
         )
     return (
-        f"{found}, and no longer window makes fewer. Partition by fewer tenants (partition_by), or leave such rows in "
+        f"{facts}, and no longer window makes fewer. Partition by fewer tenants (partition_by), or leave such rows in "
         "files of your own and let these join the table (table.register)"
     )

@@ -1,4 +1,4 @@
-"""Split metadata: everything that is known of one Parquet file of a table, and how the file says it of itself."""
+"""Split metadata: what describes one Parquet file of a table, and how the file states it of itself."""
 
 from __future__ import annotations
 

@@ -116,8 +116,8 @@ def _residual_part(maps: pa.MapArray, tags: Collection[str]) -> _Part:
 
     def read(entries: bytes) -> dict[str, bytes]:
         places = (divmod(entry, stride) for entry in np.frombuffer(entries, dtype=np.int64).tolist())
-        found = {names[key]: values[item] for key, item in places}
-        return {name: _tag_bytes(name, value) for name, value in found.items() if name in tags and value is not None}
+        by_name = {names[key]: values[item] for key, item in places}
+        return {name: _tag_bytes(name, value) for name, value in by_name.items() if name in tags and value is not None}
 
     return _Part(codes, np.array([*map(read, distinct.to_pylist()), {}], dtype=np.object_))
 

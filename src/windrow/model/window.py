@@ -168,9 +168,9 @@ def ticks_of(timestamps: Any, unit: str | None) -> tuple[Any, int]:
     if not pa.types.is_integer(kind):
         raise InvalidInput(f"timestamps: a column of type {kind} tells no time; use a timestamp, a date or an integer")
     if unit not in TICKS_PER_SECOND:
-        known = ", ".join(TIMESTAMP_UNITS)
+        units = ", ".join(TIMESTAMP_UNITS)
         raise InvalidInput(
-            f"timestamps: an integer column with the unit {unit!r}; set timestamp_unit to one of {known}"
+            f"timestamps: an integer column with the unit {unit!r}; set timestamp_unit to one of {units}"
         )
     return _as_int64(timestamps), TICKS_PER_SECOND[unit]
 

@@ -1,4 +1,4 @@
-"""Zone maps: what is known of a column of a split without reading it."""
+"""Zone maps: the bounds of a column of a split, without reading it."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ class SortColumnValue:
     @classmethod
     def from_plain(cls, kind: str, value: Any) -> SortColumnValue:
         """Read a kind and a `plain` value."""
-        known = ValueKind(kind)
-        return cls(known, float(value) if known is ValueKind.F64 else value)
+        of_kind = ValueKind(kind)
+        return cls(of_kind, float(value) if of_kind is ValueKind.F64 else value)
 
 
 NULL = SortColumnValue(ValueKind.NULL, None)
@@ -73,14 +73,14 @@ class ColumnZone:
     """Bounds of one column over the rows of a split.
 
     `minimum` and `maximum` bound the values that are not null (strings may be shortened outwards). Null bounds with
-    `null_count` below the row count mean that the bounds are not known: such a zone proves nothing.
+    `null_count` below the row count mean that there are no bounds: such a zone proves nothing.
     """
 
     minimum: SortColumnValue
     maximum: SortColumnValue
     null_count: int
     regex: str | None = None
-    """Matches, wholly, every value that is not null; None when nothing is known."""
+    """Matches, wholly, every value that is not null; None when there is none."""
 
     def to_json(self) -> list[Any]:
         """Return a compact list for the metastore."""
@@ -96,7 +96,7 @@ class ColumnZone:
 
 
 class StoredZones(Sequence[ColumnZone]):
-    """The zones of a split as JSON, each read when it is first asked for: a listing needs none, or those of a column.
+    """The zones of a split as JSON, each read when it is first used: a listing needs none, or those of a column.
 
     It equals the tuple of its zones, and hashes like it.
     """

@@ -22,7 +22,7 @@ _MISSING = object()
 
 
 def start_with_log(settings: Mapping[str, str], log: Path) -> None:
-    """Start Java for the session that comes next, if there is none yet and it can be told where to write."""
+    """Start Java for the session that comes next, if there is none yet and its log can be chosen."""
     from pyspark import SparkConf, SparkContext, java_gateway
 
     launch = getattr(java_gateway, "launch_gateway", None)

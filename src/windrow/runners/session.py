@@ -86,10 +86,10 @@ def _start(settings: dict[str, Any], log: Path | None) -> SparkSession:
 
 def _problem(error: Exception, log: Path | None) -> str:
     """Return the one line that tells; when Java did not even start, it is in the log."""
-    said = log.read_text(errors="replace").splitlines() if log is not None and log.is_file() else []
-    told = [line.strip() for line in said if not line.startswith(_CHATTER)]
+    lines = log.read_text(errors="replace").splitlines() if log is not None and log.is_file() else []
+    errors = [line.strip() for line in lines if not line.startswith(_CHATTER)]
     java = getattr(error, "java_exception", None)
-    return str(told[0] if java is None and told else java or error).partition("\n")[0]
+    return str(errors[0] if java is None and errors else java or error).partition("\n")[0]
 
 
 def check_java() -> int:
@@ -99,9 +99,9 @@ def check_java() -> int:
     version = _java_version(program) if program else None
     if version is not None and version >= _NEEDED_JAVA:
         return version
-    found = f"{program} is version {version}" if version else f"{program} does not run" if program else "none was found"
+    state = f"{program} is version {version}" if version else f"{program} does not run" if program else "none was found"
     raise MissingDependency(
-        f"Spark needs Java {_NEEDED_JAVA} or newer, and {found}. Install it (Debian, Ubuntu: sudo apt-get install -y "
+        f"Spark needs Java {_NEEDED_JAVA} or newer, and {state}. Install it (Debian, Ubuntu: sudo apt-get install -y "
         "openjdk-17-jre-headless; Fedora: sudo dnf install java-17-openjdk-headless; macOS: brew install openjdk@17), "
         "or set JAVA_HOME to where it is"
     )

@@ -70,23 +70,23 @@ def run_on_partitions(rows: DataFrame, work: Work, on_report: Callable[[str], No
     reports = rows.mapInArrow(on_partition, "report string")
     if on_report is not None and heard is not None:
         return _collected(reports, heard, on_report)
-    found = [row.report for row in reports.collect()]
+    collected = [row.report for row in reports.collect()]
     if on_report is not None:
-        for report in found:
+        for report in collected:
             on_report(report)
-    return found
+    return collected
 
 
 def _collected(reports: DataFrame, heard: _Heard, on_report: Callable[[str], None]) -> list[str]:
     """Collect in a thread of its own, and tell of what was heard meanwhile."""
-    told = 0
+    passed_on = 0
     with ThreadPoolExecutor(1, "spark job") as pool:
         job = pool.submit(lambda: [row.report for row in reports.collect()])
         while not job.done():
             wait([job], _LOOK_EVERY)
-            for report in heard.since(told):
+            for report in heard.since(passed_on):
                 on_report(report)
-                told += 1
+                passed_on += 1
         return job.result()
 
 

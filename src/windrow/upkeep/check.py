@@ -1,7 +1,7 @@
 """Checks a table: metastore, files, sidecars, mirror, every invariant; by metadata, or wholly by data.
 
 Splits are checked by threads of this process or by Spark's tasks. `repair` makes sidecars again and lets the mirror
-catch up; what is wrong with a data file cannot be put right, and is said.
+catch up; what is wrong with a data file cannot be put right, and is reported.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class CheckResult(ShownByField):
     rows: int
     size_bytes: int
     unprotected: int
-    """Splits without a digest: damage that contradicts nothing is not found in them."""
+    """Splits without a digest: damage in them that contradicts nothing is not seen."""
     findings: tuple[Finding, ...]
     repaired: tuple[Finding, ...] = ()
     not_checked: tuple[str, ...] = _NOT_CHECKED
@@ -92,10 +92,10 @@ class _Work:
         for each in splits:
             split = SplitMetadata.from_dict(each)
             try:
-                found = check_split(store, split, self.settings, data=self.data, options=self.store_options)
+                findings = check_split(store, split, self.settings, data=self.data, options=self.store_options)
             except (Damaged, InvalidInput) as error:
-                found = [Finding("metastore", str(split.key), str(error))]
-            yield from (json.dumps(finding.to_dict()) for finding in found)
+                findings = [Finding("metastore", str(split.key), str(error))]
+            yield from (json.dumps(finding.to_dict()) for finding in findings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +132,8 @@ class CheckTable:
 
     def _warnings(self, table: TableRecord) -> tuple[str, ...]:
         listed = chain.from_iterable(self.context.metastore.splits(table.table_id, table.version, page_size=_PAGE))
-        found = sparse_warning(Spread.of_splits(listed), table.settings.window)
-        return () if found is None else (found,)
+        warning = sparse_warning(Spread.of_splits(listed), table.settings.window)
+        return () if warning is None else (warning,)
 
     def _splits(
         self, table: TableRecord, at: int | Pin, *, data: bool, spark: SparkSession | None
@@ -242,10 +242,10 @@ class CheckTable:
         place = SidecarLocation(where.key, 0, len(made))
         self.context.store.put(place.key, made)
         self.context.metastore.place_sidecars(table.table_id, {split.split_id: place})
-        found = check_split(
+        findings = check_split(
             self.context.store, replace(split, sidecar=place), table.settings, data=False, options=options
         )
-        return [each for each in found if each.kind == "sidecar"]
+        return [each for each in findings if each.kind == "sidecar"]
 
 
 def _finding(fault: Fault) -> Finding:

@@ -32,7 +32,7 @@ from windrow.upkeep.footers import footer_at
 
 __all__ = ["Finding", "check_split"]
 
-_SAID = (
+_STATED = (
     "split_id",
     "commit_id",
     "index_uid",
@@ -125,22 +125,22 @@ def _file(split: SplitMetadata, info: ObjectInfo, footer: ParquetFooter) -> Iter
         return
     try:
         pairs = {name: value for name, value in footer.key_value.items() if value is not None}
-        said = SplitMetadata.from_key_value(pairs, key=split.key, size_bytes=info.size).to_dict()
+        in_file = SplitMetadata.from_key_value(pairs, key=split.key, size_bytes=info.size).to_dict()
     except Damaged as error:
         yield Finding("footer", split.key, str(error))
         return
-    known = split.to_dict()
-    for name in _SAID:
-        if said[name] != known[name]:
-            yield Finding("footer", split.key, f"says {name} {said[name]!r}, the metastore {known[name]!r}")
-    yield from _sorting(split, said["sort_schema"], footer)
+    recorded = split.to_dict()
+    for name in _STATED:
+        if in_file[name] != recorded[name]:
+            yield Finding("footer", split.key, f"says {name} {in_file[name]!r}, the metastore {recorded[name]!r}")
+    yield from _sorting(split, in_file["sort_schema"], footer)
 
 
-def _sorting(split: SplitMetadata, said: str, footer: ParquetFooter) -> Iterator[Finding]:
+def _sorting(split: SplitMetadata, in_file: str, footer: ParquetFooter) -> Iterator[Finding]:
     names = [leaf.path[0] for leaf in footer.leaves]
     sorting = footer.row_group_sorting[0] or () if footer.row_group_sorting else ()
     stated = [(names[each.column], each.descending, each.nulls_first) for each in sorting]
-    evidence = {"metastore": split.scope.sort_schema, "key_value": said, "sorting_columns": stated}
+    evidence = {"metastore": split.scope.sort_schema, "key_value": in_file, "sorting_columns": stated}
     yield from _invariant("SS-5", split.key, file_columns=names, **evidence)
 
 
@@ -194,9 +194,9 @@ def _rows(split: SplitMetadata, content: bytes, settings: TableSettings) -> Iter
     schema = SortSchema.parse(split.scope.sort_schema)
     yield from _invariant("SS-1", split.key, table=rows, schema=schema)
     yield from _times(split, rows, settings)
-    for name, stated, found in zip(schema.column_names, split.zones, zone_maps(rows, schema), strict=True):
-        if _bounds(stated) != _bounds(found):
-            yield Finding("rows", split.key, f"column {name!r} lies in {_bounds(found)}, the metastore says otherwise")
+    for name, stated, actual in zip(schema.column_names, split.zones, zone_maps(rows, schema), strict=True):
+        if _bounds(stated) != _bounds(actual):
+            yield Finding("rows", split.key, f"column {name!r} lies in {_bounds(actual)}, the metastore says otherwise")
 
 
 def _times(split: SplitMetadata, rows: pa.Table, settings: TableSettings) -> Iterator[Finding]:

@@ -40,7 +40,7 @@ class Deleting:
         self.problems += problems
         return {key for key, answer in zip(keys, answers, strict=True) if answer is None}
 
-    def heard(self, size: int) -> int:
+    def report(self, size: int) -> int:
         """Report some bytes that are gone."""
         self.on_delete(size)
         return size

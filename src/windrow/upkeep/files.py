@@ -20,8 +20,8 @@ def split_id_of(table: str, key: str) -> str | None:
     >>> split_id_of("metrics", "metrics/partition_id=0/window_start=900/_c1-1-0-0.pm")
     'c1-1-0-0'
     """
-    found = _NAME.fullmatch(key.removeprefix(f"{table}/")) if key.startswith(f"{table}/") else None
-    return None if found is None else found["data"] or found["sidecar"]
+    match = _NAME.fullmatch(key.removeprefix(f"{table}/")) if key.startswith(f"{table}/") else None
+    return None if match is None else match["data"] or match["sidecar"]
 
 
 def own_files(store: Store, table: str) -> Iterator[tuple[str, ObjectInfo]]:

@@ -1,6 +1,6 @@
 """Garbage collection: the only thing that deletes files of a lake.
 
-It takes three kinds of things. Commits that are open although their lease ran out are ended. Splits that no kept
+It takes three kinds of things. Commits that are open although their lease ran out are ended. Splits that no readable
 version shows are marked, their files deleted, their rows forgotten, page by page. Files that no split owns and whose
 commit has ended are deleted, dead letters among them. Whatever stops it, at any point, the next run continues; nothing
 that a reader or a writer can still need is touched.
@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 @dataclass
 class _Sweep:
-    """What was found and done so far."""
+    """What was counted and done so far."""
 
     retired: int = 0
     retired_bytes: int = 0
@@ -101,7 +101,7 @@ class GarbageCollection:
     ) -> GcResult:
         """Delete what nobody can need any more: at most `limit` splits and as many orphans, no faster than `pace`.
 
-        A file that the store does not let go of is left for the next run, and said.
+        A file that the store does not let go of is left for the next run, and reported.
         """
         seconds, table, sweep = parse_seconds(grace, "grace"), self._table, _Sweep()
         if limit is not None and limit < 0:
@@ -111,8 +111,8 @@ class GarbageCollection:
         delete = Deleting(store, self.threads, pace or Pace(), problems=sweep.problems)
         delete.on_delete = on_delete or delete.on_delete
         # The store's clock is read before anything is judged: whatever is written from now on is younger than that.
-        now, kept = store_time(store, table.folder), timedelta(seconds=seconds)
-        before = now - kept
+        now, grace_time = store_time(store, table.folder), timedelta(seconds=seconds)
+        before = now - grace_time
         ended = metastore.end_expired(table.table_id)
         shown = self._shown_to_others(table, sweep)
         oldest = metastore.drop_versions(table.table_id, grace=seconds, upto=shown)
@@ -120,9 +120,9 @@ class GarbageCollection:
         for some in _pages(islice(self._orphans(table, before, sweep), limit), self.page):
             gone = delete.files([info.key for info in some])
             sweep.orphans += len(gone)
-            sweep.orphan_bytes += delete.heard(sum(info.size for info in some if info.key in gone))
+            sweep.orphan_bytes += delete.report(sum(info.size for info in some if info.key in gone))
         files = store.local
-        unfinished = 0 if files is None else remove_unfinished(files, metastore, table, now=now, grace=kept)
+        unfinished = 0 if files is None else remove_unfinished(files, metastore, table, now=now, grace=grace_time)
         return GcResult(
             table=self.name,
             grace_seconds=seconds,
@@ -180,7 +180,7 @@ class GarbageCollection:
             done = [split for split in claimed if gone.issuperset(keys[split.split_id])]
             metastore.forget(table.table_id, [split.split_id for split in done])
             sweep.retired += len(done)
-            sweep.retired_bytes += delete.heard(sum(split.size_bytes for split in done))
+            sweep.retired_bytes += delete.report(sum(split.size_bytes for split in done))
             if not done or len(claimed) < size:
                 return
 

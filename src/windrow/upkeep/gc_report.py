@@ -24,7 +24,7 @@ class GcPlan(ShownByField):
     expired_commits: int
     """Commits that are open although their lease ran out."""
     retired_splits: int
-    """Splits that no version shows which is kept."""
+    """Splits that no readable version shows."""
     retired_bytes: int
     orphan_files: int
     """Files without a split, of commits that have ended."""
@@ -55,4 +55,4 @@ class GcResult(ShownByField):
     failed_files: int
     """Files that the store did not let go of; the next run tries again."""
     problems: tuple[str, ...]
-    """What the store said, the first of it."""
+    """What the store reported, the first of it."""

@@ -22,11 +22,11 @@ def useless_letters(
     `ended` are commits to take for ended, by those who only look.
     """
     folder = str(PurePosixPath(dead_letter_key(table.folder, "any")).parent)
-    found = {PurePosixPath(info.key).stem: info for info in context.store.list(folder)}
-    if not found:
+    letters = {PurePosixPath(info.key).stem: info for info in context.store.list(folder)}
+    if not letters:
         return
     # What has ended is read before what was published: a run that publishes in between has been taken for open.
-    dead = context.metastore.orphans(table.table_id, found.keys(), ended=ended).dead
+    dead = context.metastore.orphans(table.table_id, letters.keys(), ended=ended).dead
     counted = {
         file["key"]
         for commit in context.metastore.commits(table.table_id)
@@ -34,7 +34,7 @@ def useless_letters(
         for file in commit.summary.get("dead_letters", ())
     }
     retention = table.settings.retention
-    for name, info in found.items():
+    for name, info in letters.items():
         if info.key not in counted and name in dead:
             yield info, info.modified < before
         elif info.key in counted and retention and info.modified < before - timedelta(seconds=retention):

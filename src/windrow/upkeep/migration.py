@@ -68,7 +68,7 @@ class Migration:
         """Do it, here or on Spark; a file that fails stops no other. Spark's workers need the same path."""
         start = time.perf_counter()
         plan = plan or self.plan()
-        tell = None if on_report is None else partial(_told, on_report)
+        tell = None if on_report is None else partial(_pass_on, on_report)
         texts = _on_spark(spark, plan.work, tell) if spark else _in_process(plan.work, tell, check_threads(threads))
         reports = [StepReport(**json.loads(text)) for text in texts]
         return _result(plan, reports, time.perf_counter() - start)
@@ -90,7 +90,7 @@ def _result(plan: MigrationPlan, reports: Sequence[StepReport], seconds: float) 
     )
 
 
-def _told(on_report: Callable[[StepReport], None], text: str) -> None:
+def _pass_on(on_report: Callable[[StepReport], None], text: str) -> None:
     on_report(StepReport(**json.loads(text)))
 
 

@@ -72,7 +72,7 @@ class _History:
     """By path: the action that shows a file, and the version that added it."""
     commits: list[CommitRecord] = field(default_factory=list)
     checkpoints: dict[str, tuple[str, str, int]] = field(default_factory=dict)
-    """By source: how far it was read, and the commit and the version that said so."""
+    """By source: how far it was read, and the commit and the version that moved it there."""
     lost: dict[int, str] = field(default_factory=dict)
     """By number: entries that cannot be used, and why."""
     ends: str | None = None
@@ -105,7 +105,7 @@ class _History:
         if state is None:
             return
         self.configuration = (state.metadata or {}).get("configuration") or self.configuration
-        self.version = state.versions.get(f"{PREFIX}{self.said('table_id')}", self.version)
+        self.version = state.versions.get(f"{PREFIX}{self.configured('table_id')}", self.version)
         before, self.live = self.live, {}
         for path, added in state.live.items():
             self.live[path] = (added, before.get(path, (None, self.version))[1])
@@ -157,7 +157,7 @@ class _History:
         for source, position in origin["checkpoints"].items():
             self.checkpoints[source] = (position, origin["commit_id"], origin["version"])
 
-    def said(self, name: str) -> str:
+    def configured(self, name: str) -> str:
         """Return what the log says of the table."""
         value = self.configuration.get(PREFIX + name)
         if value is None:
@@ -170,20 +170,20 @@ class _History:
     def record(self) -> TableRecord:
         """The table at the version where the log ends."""
         return TableRecord(
-            table_id=self.said("table_id"),
-            name=self.said("name"),
+            table_id=self.configured("table_id"),
+            name=self.configured("name"),
             folder=self.table,
-            settings=TableSettings.from_json(self.said("settings")),
-            created_at=int(self.said("created_at")),
+            settings=TableSettings.from_json(self.configured("settings")),
+            created_at=int(self.configured("created_at")),
             version=self.version,
             oldest_version=self.version,
-            schema_epoch=int(self.said("schema_epoch")),
+            schema_epoch=int(self.configured("schema_epoch")),
         )
 
     @property
     def columns(self) -> tuple[TableColumn, ...]:
         """The columns of that version."""
-        listed = json.loads(self.said("columns"))
+        listed = json.loads(self.configured("columns"))
         return tuple(TableColumn(str(name), type_of(text), int(field_id)) for name, field_id, text in listed)
 
 
@@ -200,7 +200,7 @@ def _lost_entries(entries: Mapping[int, Entry]) -> dict[int, str]:
 
 
 def _next_base(log: Log, entries: Mapping[int, Entry], number: int) -> tuple[int, State | None]:
-    """Return the next entry, from a lost one on, after which all that is visible is known.
+    """Return the next entry, from a lost one on, which says all that is visible.
 
     With it comes what a checkpoint shows there; None where the entry itself says it. Without any, the number is
     negative.
@@ -314,7 +314,7 @@ def _lost(history: _History, splits: list[tuple[SplitMetadata, int]]) -> LostTab
         return LostTable(
             record=history.record,
             columns=history.columns,
-            attributes=tuple(map(str, json.loads(history.said("attributes")))),
+            attributes=tuple(map(str, json.loads(history.configured("attributes")))),
             commits=tuple(_one_each(history.commits)),
             splits=tuple(splits),
             checkpoints={source: each[:2] for source, each in history.checkpoints.items()},
@@ -357,17 +357,17 @@ def _split(context: Context, history: _History, path: str, added: dict[str, Any]
         return None
     if info.size != added["size"] or split.split_id != outside["split_id"]:
         return None
-    if split.scope.index_uid != history.said("table_id"):
+    if split.scope.index_uid != history.configured("table_id"):
         return None
     place = outside["sidecar"]
     return replace(split, sidecar=None if place is None else SidecarLocation(*place))
 
 
 def _unknown(context: Context, name: str, history: _History) -> Iterator[str]:
-    known = {commit.commit_id for commit in history.commits}
+    ids = {commit.commit_id for commit in history.commits}
     for split_id, info in own_files(context.store, name):
         parts = split_id.split("-")
-        if known.isdisjoint("-".join(parts[:count]) for count in range(1, len(parts))):
+        if ids.isdisjoint("-".join(parts[:count]) for count in range(1, len(parts))):
             yield info.key
 
 

@@ -97,7 +97,7 @@ class Retention:
 
     def _expired(self, table: TableRecord, before: int) -> Iterator[SplitMetadata]:
         """Yield the visible splits that are too old; only windows that began before the moment are looked at."""
-        # Registered files come first in every listing, then the overflow; such a file whose times are known is among
+        # Registered files come first in every listing, then the overflow; such a file with times is among
         # those of a time range too.
         first = takewhile(_is_of_no_time, self._listed(table, SplitQuery()))
         timed = self._listed(table, SplitQuery(time_range=(_LONG_AGO, before)))

@@ -23,12 +23,12 @@ def remove_unfinished(
     files: LocalFiles, metastore: Metastore, table: TableRecord, *, now: datetime, grace: timedelta
 ) -> int:
     """Remove the hidden files of a table that no writer needs, and return their number; `now` is the store's time."""
-    found = {each: _written_name(table.folder, each.key) for each in files.unfinished(table.folder)}
-    names = {name for name in found.values() if name is not None}
+    written = {each: _written_name(table.folder, each.key) for each in files.unfinished(table.folder)}
+    names = {name for name in written.values() if name is not None}
     dead = metastore.orphans(table.table_id, names).dead
-    published = metastore.known_splits(table.table_id, names)
+    published = metastore.recorded_splits(table.table_id, names)
     removed = 0
-    for each, name in found.items():
+    for each, name in written.items():
         if name in dead:
             is_stale = each.modified < now - grace
         else:

@@ -138,14 +138,14 @@ class ListingCases:
         for query in _queries(splits):
             assert ids(metastore, 1, query, page_size=7) == expected(splits, query), query
 
-    def test_known_splits_are_those_that_are_or_were_visible(self, metastore: Metastore) -> None:
+    def test_recorded_splits_are_those_that_are_or_were_visible(self, metastore: Metastore) -> None:
         a_table(metastore)
         a_table(metastore, "events", "table-2")
         add(metastore, "c1", *(a_split(f"s{number}", "c1") for number in range(1200)))
         add(metastore, "c2", replace=["s1"])
-        assert metastore.known_splits(TABLE, ["s0", "s1", "c2", "ghost", "s0"]) == {"s0", "s1", "c2"}
-        assert len(metastore.known_splits(TABLE, [f"s{number}" for number in range(3000)])) == 1200
-        assert metastore.known_splits("table-2", ["s0"]) == metastore.known_splits(TABLE, []) == set()
+        assert metastore.recorded_splits(TABLE, ["s0", "s1", "c2", "ghost", "s0"]) == {"s0", "s1", "c2"}
+        assert len(metastore.recorded_splits(TABLE, [f"s{number}" for number in range(3000)])) == 1200
+        assert metastore.recorded_splits("table-2", ["s0"]) == metastore.recorded_splits(TABLE, []) == set()
 
     def test_all_page_sizes_give_the_same(self, metastore: Metastore) -> None:
         splits = random_splits(3, 23)
