@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import windrow
-from windrow.compaction.noun import Bounds
+from windrow.compaction.compactor import Bounds
 from windrow.ingest.settings import IngestSettings
 from windrow.storage import open_store
 

@@ -38,17 +38,17 @@ from windrow.exports import __getattr__ as __getattr__
 
 if TYPE_CHECKING:
     from windrow.cache import CacheSettings
-    from windrow.compaction.plan import CompactionPlan
-    from windrow.compaction.result import CompactionResult
+    from windrow.compaction.compaction_plan import CompactionPlan
+    from windrow.compaction.outcomes import CompactionResult
     from windrow.compaction.tune import TuneResult
     from windrow.engines.answer import Answer
     from windrow.engines.explanation import Explanation
     from windrow.engines.scan import Scan
     from windrow.ingest.files import FileFormat
-    from windrow.ingest.plan import IngestPlan
+    from windrow.ingest.ingest_plan import IngestPlan
+    from windrow.ingest.ingest_result import IngestResult
     from windrow.ingest.register import RegisterPlan, RegisterResult
     from windrow.ingest.registration import UnregisterPlan
-    from windrow.ingest.result import IngestResult
     from windrow.lake import Lake, connect
     from windrow.model.predicate import Predicate
     from windrow.model.rows import Rows

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING
 
-from windrow.compaction.noun import Compact
+from windrow.compaction.compactor import Compact
 from windrow.context import Context
 from windrow.engines.duckdb.constants import Parameters
 from windrow.engines.duckdb.engine import Answer
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from windrow.engines.scan import Scan
-    from windrow.ingest.api import IngestRows
+    from windrow.ingest.ingest_rows import IngestRows
     from windrow.ingest.registration import RegisterFiles, UnregisterFiles
     from windrow.ingest.stream import Stream
     from windrow.retyping import Retype
     from windrow.settings_change import ChangeSettings
-    from windrow.upkeep.noun import Upkeep
+    from windrow.upkeep.table_upkeep import Upkeep
 
 __all__ = ["Table"]
 
@@ -134,7 +134,7 @@ class Table:
     @property
     def ingest(self) -> IngestRows:
         """Bring rows in: `ingest(rows)` is `ingest.run(rows)`; `ingest.plan(rows)` says what would be written."""
-        from windrow.ingest.api import IngestRows
+        from windrow.ingest.ingest_rows import IngestRows
 
         return IngestRows(self.context, self.name)
 
@@ -163,7 +163,7 @@ class Table:
     @property
     def upkeep(self) -> Upkeep:
         """What keeps the table well: retention, garbage collection, checks."""
-        from windrow.upkeep.noun import Upkeep
+        from windrow.upkeep.table_upkeep import Upkeep
 
         return Upkeep(self.context, self.name)
 

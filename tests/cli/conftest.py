@@ -10,7 +10,7 @@ import pytest
 import windrow
 from windrow.cli.main import run
 from windrow.ingest.late import ArrivalRule
-from windrow.ingest.task import WriteTask
+from windrow.ingest.write_task import WriteTask
 from windrow.metastore import CommitKind
 from windrow.model.split import SplitMetadata
 

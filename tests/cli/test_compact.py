@@ -76,7 +76,7 @@ def test_one_window_alone(call, many):
 
 
 def test_how_merges_are_compared_is_an_option_and_a_setting(call, many, monkeypatch):
-    from windrow.compaction import task
+    from windrow.compaction import merge_task
     from windrow.merging.splits import merge_splits
 
     compared = []
@@ -85,7 +85,7 @@ def test_how_merges_are_compared_is_an_option_and_a_setting(call, many, monkeypa
         compared.append(verify or settings.verify)
         return merge_splits(store, splits, settings, *more, verify=verify, **others)
 
-    monkeypatch.setattr(task, "merge_splits", merge)
+    monkeypatch.setattr(merge_task, "merge_splits", merge)
     assert call("compact", many, "--window", "2023-11-14T22:13:20Z", "--verify", "sample").code == 0
     assert compared == ["sample"]
     assert call("set", many, "verify=sample").code == 0

@@ -6,7 +6,7 @@ import pytest
 from benchmarks.memory import CONSTANT, MIB, TIMES, measured
 
 import windrow
-from windrow.compaction.noun import Bounds
+from windrow.compaction.compactor import Bounds
 from windrow.errors import InvalidInput
 from windrow.runners.memory import Shares
 

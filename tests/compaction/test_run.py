@@ -11,10 +11,10 @@ import pytest
 
 import windrow
 from windrow.compaction import run as run_module
+from windrow.compaction.compactor import Bounds
 from windrow.compaction.execution import in_process
-from windrow.compaction.noun import Bounds
+from windrow.compaction.outcomes import Outcome
 from windrow.compaction.planner import Planner
-from windrow.compaction.result import Outcome
 from windrow.errors import InvalidInput, MetastoreError
 from windrow.metastore import CommitKind, CommitState, RunRecord, RunState, SqlMetastore
 from windrow.model.split import sidecar_key

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from windrow.errors import InvalidInput, InvariantViolation
-from windrow.ingest.report import Counts, text_of
 from windrow.ingest.settings import IngestSettings
 from windrow.ingest.sources import source_of
+from windrow.ingest.task_reports import Counts, text_of
 
 SORT = "metric_name|host|timestamp/V2"
 OTLP = Path(__file__).parents[1] / "data" / "otlp" / "metrics.json"

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 import windrow
 from windrow.errors import InvalidInput
 from windrow.ingest.late import ArrivalRule
-from windrow.ingest.report import Counts
 from windrow.ingest.spill import in_budget
-from windrow.ingest.task import WriteTask
+from windrow.ingest.task_reports import Counts
+from windrow.ingest.write_task import WriteTask
 from windrow.metastore import TableColumn
 from windrow.model.settings import TableSettings
 from windrow.model.split import SplitMetadata

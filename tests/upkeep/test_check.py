@@ -134,7 +134,7 @@ def test_columns_of_an_older_table_that_differ_by_case_alone_are_found(tmp_path)
 
 @pytest.mark.parametrize("data", [False, True])
 def test_points_without_a_value_that_an_older_version_wrote_are_found(tmp_path, monkeypatch, data):
-    monkeypatch.setattr("windrow.ingest.task.required_columns", lambda _: ())
+    monkeypatch.setattr("windrow.ingest.write_task.required_columns", lambda _: ())
     with windrow.connect(tmp_path / "lake") as lake:
         table = lake.create_table("metrics", sort="metric_name|timestamp/V2")
         rows = points(0, 1, 2).drop_columns(["value"])

@@ -69,7 +69,7 @@ def ingesting(lake, world, lease=120.0):
 def written(table, commit):
     """Write the split of a point, as a task would."""
     from windrow.ingest.late import ArrivalRule
-    from windrow.ingest.task import WriteTask
+    from windrow.ingest.write_task import WriteTask
 
     record, context = table.record(), table.context
     columns = context.metastore.reserve_columns(record.table_id, points(4).schema)

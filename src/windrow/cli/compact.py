@@ -23,9 +23,9 @@ from windrow.model.units import format_count
 
 if TYPE_CHECKING:
     from windrow.compaction.apart import Apart
-    from windrow.compaction.noun import Compact
-    from windrow.compaction.plan import CompactionPlan
-    from windrow.compaction.result import CompactionResult
+    from windrow.compaction.compaction_plan import CompactionPlan
+    from windrow.compaction.compactor import Compact
+    from windrow.compaction.outcomes import CompactionResult
 
 __all__ = ["compact"]
 

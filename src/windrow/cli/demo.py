@@ -23,7 +23,7 @@ from windrow.model.units import format_bytes
 
 if TYPE_CHECKING:
     from windrow.cli.demo_data import DemoPlan
-    from windrow.ingest.result import IngestResult
+    from windrow.ingest.ingest_result import IngestResult
     from windrow.lake import Lake
     from windrow.table import Table
 

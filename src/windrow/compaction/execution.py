@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from windrow.compaction.task import Job, MergeTask
+from windrow.compaction.merge_task import Job, MergeTask
 from windrow.runners.dealing import dealt
 from windrow.runners.local import run_locally
 from windrow.runners.spark import run_on_spark, slots

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from windrow.compaction.report import MergeReport
-from windrow.compaction.result import MergeOutcome, Outcome
-from windrow.compaction.task import Job
+from windrow.compaction.merge_report import MergeReport
+from windrow.compaction.merge_task import Job
+from windrow.compaction.outcomes import MergeOutcome, Outcome
 from windrow.errors import CommitUnknown, Conflict, LeaseExpired, MetastoreError, WindrowError
 from windrow.metastore import CommitState, Metastore
 from windrow.model.invariants import require

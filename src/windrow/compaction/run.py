@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from windrow.compaction.execution import Execute
+from windrow.compaction.merge_task import MergeTask
+from windrow.compaction.outcomes import CompactionResult, MergeOutcome, Tally
 from windrow.compaction.planner import PlannedMerge
 from windrow.compaction.publish import Publisher
-from windrow.compaction.result import CompactionResult, MergeOutcome, Tally
-from windrow.compaction.task import MergeTask
 from windrow.compaction.wave import Wave
 from windrow.errors import WindrowError
 from windrow.metastore import Metastore, RunRecord, RunState, TableRecord

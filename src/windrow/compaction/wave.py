@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from windrow.compaction.execution import Execute
+from windrow.compaction.merge_report import MergeReport
+from windrow.compaction.merge_task import Job, MergeTask
+from windrow.compaction.outcomes import MergeOutcome, Outcome
 from windrow.compaction.planner import PlannedMerge
 from windrow.compaction.publish import Publisher
-from windrow.compaction.report import MergeReport
-from windrow.compaction.result import MergeOutcome, Outcome
-from windrow.compaction.task import Job, MergeTask
 from windrow.errors import WindrowError
 from windrow.metastore import CommitKind
 from windrow.runners.leases import Leases

@@ -18,8 +18,8 @@ from windrow.errors import AlreadyExists, CommitUnknown, Conflict, InvalidInput,
 from windrow.ingest.coerce import joined_types
 from windrow.ingest.files import FileFormat, find_files
 from windrow.ingest.foreign import ForeignFile, look_at
-from windrow.ingest.report import parse_reports, text_of
 from windrow.ingest.steps import check_rows
+from windrow.ingest.task_reports import parse_reports, text_of
 from windrow.metastore import Checkpoint, CommitKind, Metastore, Published, TableRecord
 from windrow.model.scope import DEFAULT_SOURCE, CompactionScope
 from windrow.model.shown import ShownByField

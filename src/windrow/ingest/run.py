@@ -15,13 +15,13 @@ from windrow.errors import InvalidInput, WindrowError
 from windrow.ingest.advice import unsorted_warnings
 from windrow.ingest.batch import StreamBatch
 from windrow.ingest.casts import cast_schema, joining
+from windrow.ingest.ingest_result import IngestResult, nothing_of, result_of, summary_of
 from windrow.ingest.late import ArrivalRule
-from windrow.ingest.report import Counts, Reports, parse_reports, split_of
-from windrow.ingest.result import IngestResult, nothing_of, result_of, summary_of
 from windrow.ingest.sources import Source
 from windrow.ingest.spill import MEMORY_OF_A_TASK, held_rows
 from windrow.ingest.steps import check_rows, written_schema
-from windrow.ingest.task import WriteTask
+from windrow.ingest.task_reports import Counts, Reports, parse_reports, split_of
+from windrow.ingest.write_task import WriteTask
 from windrow.metastore import Checkpoint, CommitKind, CommitRecord, CommitState, Metastore, TableColumn, TableRecord
 from windrow.model.invariants import require
 from windrow.model.limits import Limits

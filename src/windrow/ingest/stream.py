@@ -11,7 +11,7 @@ from windrow.context import Context
 from windrow.errors import InvalidInput, WindrowError
 from windrow.ingest.batch import StreamBatch
 from windrow.ingest.checkpoints import QueryCheckpoint
-from windrow.ingest.result import IngestResult
+from windrow.ingest.ingest_result import IngestResult
 from windrow.ingest.settings import IngestSettings
 from windrow.ingest.sources import source_of
 

@@ -13,9 +13,9 @@ from windrow.ingest.attributes import residual_names
 from windrow.ingest.dead_letter import DeadLetters, Rejected, set_apart, together, write_dead_letters
 from windrow.ingest.fitting import Fitted, fitted
 from windrow.ingest.late import ArrivalRule
-from windrow.ingest.report import Counts, Names, Report, text_of
 from windrow.ingest.spill import HELD_ROWS, RUN_GROUP_ROWS, Group, Spill, cut_down, in_budget
 from windrow.ingest.steps import add_timeseries_id, cut
+from windrow.ingest.task_reports import Counts, Names, Report, text_of
 from windrow.merging.heap import return_freed_memory
 from windrow.metastore import TableColumn
 from windrow.model.ordering import encoded

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from windrow.compaction.compaction_plan import make_plan
 from windrow.compaction.forecast import Rates
-from windrow.compaction.plan import make_plan
 from windrow.compaction.planner import Planner
 from windrow.model.window import Window
 

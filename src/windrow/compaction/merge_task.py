@@ -6,9 +6,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from windrow.compaction.merge_report import MergeReport
 from windrow.compaction.planner import PlannedMerge
 from windrow.compaction.probe import culprits, may_be_poisoned
-from windrow.compaction.report import MergeReport
 from windrow.errors import InvariantViolation, StorageError, WindrowError
 from windrow.merging.merge import MergeOptions
 from windrow.merging.splits import merge_splits

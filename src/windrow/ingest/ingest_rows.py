@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from windrow.context import Context
 from windrow.ingest.attributes import AttributeRule
 from windrow.ingest.files import FileFormat
-from windrow.ingest.plan import IngestPlan, plan_of
-from windrow.ingest.result import IngestResult
+from windrow.ingest.ingest_plan import IngestPlan, plan_of
+from windrow.ingest.ingest_result import IngestResult
 from windrow.ingest.run import Ingest
 from windrow.ingest.settings import IngestSettings
 from windrow.ingest.shuffle import gathered

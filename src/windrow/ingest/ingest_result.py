@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from windrow.errors import InvalidInput
-from windrow.ingest.report import Reports
+from windrow.ingest.task_reports import Reports
 from windrow.metastore import CommitRecord, Published
 from windrow.model.shown import ShownByField
 

@@ -9,11 +9,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from windrow.compaction.compaction_plan import CompactionPlan, make_plan
 from windrow.compaction.forecast import Rates
-from windrow.compaction.plan import CompactionPlan, make_plan
+from windrow.compaction.outcomes import CompactionResult, MergeOutcome
 from windrow.compaction.planner import Planner
 from windrow.compaction.policies import Policy
-from windrow.compaction.result import CompactionResult, MergeOutcome
 from windrow.compaction.windows import wanted_windows
 from windrow.context import Context
 from windrow.errors import WindrowError
@@ -187,8 +187,8 @@ class Compact:
         cancelled: threading.Event,
     ) -> Compaction:
         from windrow.compaction.execution import in_process, on_spark
+        from windrow.compaction.merge_task import MergeTask
         from windrow.compaction.run import Compaction
-        from windrow.compaction.task import MergeTask
 
         columns = self.context.metastore.columns(record.table_id)
         task = MergeTask(
