@@ -40,7 +40,7 @@ class ReadOptions:
     tasks: int | None = None
     """About how many tasks share the work."""
     pushdown: bool = False
-    """Whether filters of the query are taken: only for a DataFrame that is asked one question."""
+    """Whether filters of the query are taken: only for a DataFrame with a single query."""
     questdb: str | None = None
     """The folder of a QuestDB database, or of one of its tables, in place of a lake."""
     native: str = "refuse"
@@ -72,17 +72,19 @@ class ReadOptions:
 
     @property
     def share_count(self) -> int:
-        """How many tasks are wanted, by the cores of the driver where nobody said."""
+        """How many tasks are wanted; by default, by the cores of the driver."""
         return self.tasks or _TASKS_PER_CORE * (os.cpu_count() or 1)
 
     @contextmanager
     def scanning(self, columns: Sequence[str] | None = None) -> Iterator[Scan]:
-        """The scan that is asked for, of these columns, or of those that the options name; for a block."""
+        """The scan of these columns, or of those that the options name; for a block."""
         chosen = columns or self.columns
         if self.questdb is not None:
             settings: dict[str, Any] = {"native": self.native, "recover": self.recover}
-            found = open_table(self.questdb, **settings) if self.table is None else None
-            table = found or open_database(self.questdb, **settings).table(self.table or "")
+            if self.table is None:
+                table = open_table(self.questdb, **settings)
+            else:
+                table = open_database(self.questdb, **settings).table(self.table)
             scan = table.scan(self.where, chosen)
             scan.selection.refuse_wide("Spark")
             yield scan

@@ -42,8 +42,8 @@ class WindrowSource(WindrowSink):
         """Return the reader of a query.
 
         Spark 4.3 keeps the filters of the last query with the DataFrame, and hands rows that were read by them to every
-        other query of it that pushes none, and to both sides of a union. So filters are taken only where somebody
-        vouches that each DataFrame is asked once.
+        other query of it that pushes none, and to both sides of a union. So filters are taken only where the
+        option promises one query for each DataFrame.
         """
         options = ReadOptions.of(self.options)
         return (_FilteringReader if options.pushdown else _Reader)(options, schema)
@@ -83,18 +83,18 @@ class _Reader(DataSourceReader):
     def _check(self, scan: Scan) -> None:
         """A schema that somebody gave can choose columns, not change them."""
         wanted = spark_schema(scan.schema)
-        for given, known in zip(self._schema, wanted, strict=True):
-            if given.dataType != known.dataType:
+        for given, own in zip(self._schema, wanted, strict=True):
+            if given.dataType != own.dataType:
                 raise InvalidInput(
-                    f"format windrow: column {given.name!r} is {known.dataType.simpleString()} in the table, and "
+                    f"format windrow: column {given.name!r} is {own.dataType.simpleString()} in the table, and "
                     f"{given.dataType.simpleString()} in the schema that was given; leave the schema out, and cast"
                 )
 
     def _filtered(self, selection: Selection) -> Selection:
-        said = said_by_spark(self._filters, selection.relation.plain_columns)
-        if said is None:
+        predicate = said_by_spark(self._filters, selection.relation.plain_columns)
+        if predicate is None:
             return selection
-        where = spelled(said) if selection.where is None else f"({selection.where}\n) AND {spelled(said)}"
+        where = spelled(predicate) if selection.where is None else f"({selection.where}\n) AND {spelled(predicate)}"
         return replace(selection, where=where)
 
 

@@ -160,8 +160,8 @@ def memo(name: str, most: int) -> Callable[[Callable[P, V]], Callable[P, V]]:
     def wrapped(function: Callable[P, V]) -> Callable[P, V]:
         remembering: Any = lru_cache(maxsize=most)(function)
         _memos.append((name, remembering))
-        wrapped: Callable[P, V] = remembering
-        return wrapped
+        typed: Callable[P, V] = remembering
+        return typed
 
     return wrapped
 

@@ -16,6 +16,7 @@ __all__ = [
     "KEY_VALUE_PREFIX",
     "SidecarLocation",
     "SplitMetadata",
+    "dead_letter_folder",
     "dead_letter_key",
     "sidecar_key",
     "split_key",
@@ -196,6 +197,11 @@ def sidecar_key(key: str) -> str:
     return f"{folder}{slash}_{name.removesuffix('.parquet')}.pm"
 
 
+def dead_letter_folder(table: str) -> str:
+    """Return where the rows lie that ingests dropped, relative to the lake."""
+    return f"{table}/_dead_letter"
+
+
 def dead_letter_key(table: str, name: str) -> str:
     """Return where a file of rows that an ingest dropped lies, relative to the lake."""
-    return f"{table}/_dead_letter/{name}.parquet"
+    return f"{dead_letter_folder(table)}/{name}.parquet"

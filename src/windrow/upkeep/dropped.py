@@ -14,7 +14,7 @@ from windrow.context import Context
 from windrow.identity.folders import dropped_key, mark_dropped
 from windrow.metastore import DroppedTable
 from windrow.model.shown import ShownByField
-from windrow.model.split import dead_letter_key
+from windrow.model.split import dead_letter_folder
 from windrow.model.units import parse_seconds
 from windrow.storage import ObjectInfo
 from windrow.upkeep.clock import clock_key
@@ -98,7 +98,6 @@ class CollectDropped:
 
     def _left(self, table: DroppedTable) -> _Left:
         folder = table.folder
-        letters = PurePosixPath(dead_letter_key(folder, "any")).parent
         splits, log, mark, others = [], [], [], 0
         for info in self.context.store.list(folder):
             if info.key == dropped_key(folder):
@@ -108,7 +107,7 @@ class CollectDropped:
             elif (
                 split_id_of(folder, info.key) is not None
                 or info.key == clock_key(folder)
-                or PurePosixPath(info.key).parent == letters
+                or str(PurePosixPath(info.key).parent) == dead_letter_folder(folder)
             ):
                 splits.append(info)
             else:

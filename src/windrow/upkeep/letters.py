@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from windrow.context import Context
 from windrow.metastore import TableRecord
-from windrow.model.split import dead_letter_key
+from windrow.model.split import dead_letter_folder
 from windrow.storage import ObjectInfo
 
 __all__ = ["useless_letters"]
@@ -21,8 +21,7 @@ def useless_letters(
 
     `ended` are commits to take for ended, by those who only look.
     """
-    folder = str(PurePosixPath(dead_letter_key(table.folder, "any")).parent)
-    letters = {PurePosixPath(info.key).stem: info for info in context.store.list(folder)}
+    letters = {PurePosixPath(info.key).stem: info for info in context.store.list(dead_letter_folder(table.folder))}
     if not letters:
         return
     # What has ended is read before what was published: a run that publishes in between has been taken for open.

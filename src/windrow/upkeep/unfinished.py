@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from pathlib import PurePosixPath
 
 from windrow.metastore import Metastore, TableRecord
-from windrow.model.split import dead_letter_key
+from windrow.model.split import dead_letter_folder
 from windrow.storage import LocalFiles
 from windrow.upkeep.files import split_id_of
 
@@ -41,5 +41,5 @@ def _written_name(table: str, key: str | None) -> str | None:
     """Return the name that a commit gave an object; None for objects that no commit writes."""
     if key is None:
         return None
-    is_letter = PurePosixPath(key).parent == PurePosixPath(dead_letter_key(table, "any")).parent
+    is_letter = str(PurePosixPath(key).parent) == dead_letter_folder(table)
     return PurePosixPath(key).stem if is_letter else split_id_of(table, key)
