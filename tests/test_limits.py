@@ -10,6 +10,7 @@ import pytest
 
 import windrow
 from windrow.compaction.compactor import Bounds
+from windrow.ingest.run import Ingest
 from windrow.ingest.settings import IngestSettings
 from windrow.storage import open_store
 
@@ -56,9 +57,9 @@ def test_lakes_of_one_process_have_limits_of_their_own(tmp_path, table):
 
 
 def test_limits_reach_ingest_unless_it_is_given_others(lake):
-    run = IngestSettings().ingest(lake.context, "metrics")
-    assert (run.threads, run.memory_limit, run.memory_budget) == (1, 200 * 2**20, None)
-    run = IngestSettings(threads=4, memory_budget="1GiB").ingest(lake.context, "metrics")
+    run = Ingest.of(lake.context, "metrics", IngestSettings())
+    assert (run.threads, run.context.limits.memory, run.memory_budget) == (1, 200 * 2**20, None)
+    run = Ingest.of(lake.context, "metrics", IngestSettings(threads=4, memory_budget="1GiB"))
     assert (run.threads, run.memory_budget) == (4, 2**30)
 
 

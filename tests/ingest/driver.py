@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import windrow
+from windrow.ingest.run import Ingest
 from windrow.ingest.settings import IngestSettings
 from windrow.ingest.sources import FrameSource
 from windrow.runners.session import spark_session
@@ -114,7 +115,7 @@ def ingest(lake, *, master, folder, rows, harms=(), **options):
     with open_lake(lake) as opened:
         done.append(opened.table("metrics").ingest(points(spark, rows, 4)).rows)
         for harm in harms:
-            run = IngestSettings().ingest(opened.context, "metrics")
+            run = Ingest.of(opened.context, "metrics", IngestSettings())
             done.append(run.run(Disturbed(points(spark, rows, 4), HARMS[harm])).rows)
     spark.stop()
     return done

@@ -23,6 +23,7 @@ import pytest
 import windrow
 from windrow.errors import Damaged, InvalidInput, MetastoreError, NotFound, StorageError
 from windrow.ingest.files import FilePart, find_files, read_part
+from windrow.ingest.run import Ingest
 from windrow.ingest.settings import IngestSettings
 from windrow.ingest.sources import FilesSource, source_of
 
@@ -178,7 +179,7 @@ class TestFilesInMidRead:
         return sorted(tmp_path.glob("*.parquet"))
 
     def ingest(self, metrics, files, disturb):
-        run = IngestSettings().ingest(metrics.context, metrics.name)
+        run = Ingest.of(metrics.context, metrics.name, IngestSettings())
         return run.run(Disturbed(source_of([str(path) for path in files]), disturb))
 
     def test_a_file_that_vanishes_while_others_are_read_leaves_the_table_as_it_was(self, lake, metrics, files):

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from windrow.errors import InvalidInput, InvariantViolation
+from windrow.ingest.run import Ingest
 from windrow.ingest.settings import IngestSettings
 from windrow.ingest.sources import source_of
 from windrow.ingest.task_reports import Counts, text_of
@@ -241,7 +242,7 @@ class TestPoints:
 
 @pytest.mark.parametrize(("read", "invariant"), [(3, "DM-2"), (1, "DM-3")])
 def test_an_ingest_whose_counts_differ_is_not_published(lake, metrics, read, invariant):
-    run = IngestSettings().ingest(lake.context, "metrics")
+    run = Ingest.of(lake.context, "metrics", IngestSettings())
     source = source_of(points(years(2024, 2025)))
     opened = run.open(source.schema)
     reports = source.run(opened.task.report, None)

@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 from windrow.errors import CommitUnknown, InvalidInput, LeaseExpired, MetastoreError
 from windrow.ingest.batch import StreamBatch
 from windrow.ingest.checkpoints import QueryCheckpoint
+from windrow.ingest.run import Ingest
 from windrow.ingest.settings import IngestSettings
 from windrow.ingest.sources import source_of
 from windrow.lake import open_lake
@@ -68,7 +69,7 @@ def lake(tmp_path, clock):
 
 def take(lake, batch, rows, **settings):
     """Take a batch as a stream does, on threads of this process."""
-    run = IngestSettings(**{"drop_late": True} | settings).ingest(lake.context, "metrics", batch)
+    run = Ingest.of(lake.context, "metrics", IngestSettings(**{"drop_late": True} | settings), batch)
     return run.run(source_of(rows))
 
 
@@ -95,7 +96,7 @@ class TestBatches:
         take(lake, StreamBatch("q", 0), points([1]))
         take(lake, StreamBatch("r", 0), points([2]))
         take(lake, StreamBatch("q", 0), points([3]), source="other")
-        IngestSettings().ingest(lake.context, "events", StreamBatch("q", 0)).run(source_of(points([4])))
+        Ingest.of(lake.context, "events", IngestSettings(), StreamBatch("q", 0)).run(source_of(points([4])))
         assert values(lake) == [1, 2, 3]
         assert lake.table("events").describe().rows == 1
 
@@ -128,7 +129,7 @@ class TestBatches:
 
 class TestAttempts:
     def opened(self, lake, batch, rows):
-        run = IngestSettings(drop_late=True).ingest(lake.context, "metrics", batch)
+        run = Ingest.of(lake.context, "metrics", IngestSettings(drop_late=True), batch)
         return run, run.open(rows.schema)
 
     def test_a_driver_that_was_thought_dead_cannot_publish_after_its_successor(self, lake):
@@ -163,7 +164,7 @@ class TestAttempts:
 
         broken = Lost(f"sqlite:///{tmp_path}/lake/windrow.db", at_step=lose, sleep=lambda _: None)
         context = replace(lake.context, metastore=broken)
-        run = IngestSettings(drop_late=True).ingest(context, "metrics", StreamBatch("q", 0))
+        run = Ingest.of(context, "metrics", IngestSettings(drop_late=True), StreamBatch("q", 0))
         with pytest.raises((CommitUnknown, MetastoreError)):
             run.run(source_of(points([1, 2])))
         broken.close()
@@ -182,7 +183,7 @@ class TestLateRows:
     def test_a_replay_judges_by_the_arrival_that_the_first_attempt_noted(self, lake, clock):
         """The driver dies over a batch and is restarted three hours later: the rows were not late when they came."""
         rows = points([1, 2], NOON - HOUR / 2)
-        IngestSettings(drop_late=True).ingest(lake.context, "metrics", StreamBatch("q", 0)).open(rows.schema)
+        Ingest.of(lake.context, "metrics", IngestSettings(drop_late=True), StreamBatch("q", 0)).open(rows.schema)
         clock.moment = NOON + 3 * HOUR
         result = take(lake, StreamBatch("q", 0), rows)
         assert (result.rows, result.late) == (2, 0)

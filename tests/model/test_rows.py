@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from windrow.model.rows import Rows
+from windrow.model.rows import Rows, like
 
 
 @dataclass(frozen=True)
@@ -37,3 +37,19 @@ def test_without_records_the_columns_are_still_there():
     empty = Rows(Fruit, ())
     assert empty.to_arrow().column_names == ["name", "count"]
     assert str(empty) == "name  count\n----  -----"
+
+
+def test_a_record_like_another_has_its_fields_of_the_same_names_and_those_that_are_given():
+    @dataclass(frozen=True)
+    class Source:
+        name: str
+        count: int
+        kind: int
+
+    @dataclass(frozen=True)
+    class Shown:
+        name: str
+        kind: str
+        count: int
+
+    assert like(Shown, Source("a", 3, 7), kind="seven") == Shown("a", "seven", 3)

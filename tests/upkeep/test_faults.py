@@ -72,10 +72,11 @@ BEFORE = (-600, 1, 2, 3, None)
 def ingest(lake):
     """A batch of a stream, so that doing it twice is doing it once."""
     from windrow.ingest.batch import StreamBatch
+    from windrow.ingest.run import Ingest
     from windrow.ingest.settings import IngestSettings
     from windrow.ingest.sources import source_of
 
-    IngestSettings().ingest(lake.context, "events", StreamBatch("q", 0)).run(source_of(points(4)))
+    Ingest.of(lake.context, "events", IngestSettings(), StreamBatch("q", 0)).run(source_of(points(4)))
 
 
 def merge(lake):

@@ -13,6 +13,7 @@ from tests.proofs.worlds import NOON, compact, points, visible
 import windrow
 from windrow.errors import InvalidInput, SnapshotExpired, StorageError
 from windrow.ingest.batch import StreamBatch
+from windrow.ingest.run import Ingest
 from windrow.ingest.settings import IngestSettings
 from windrow.metastore import CommitState
 from windrow.storage import LocalStore
@@ -26,7 +27,7 @@ DAY = 86_400
 
 def an_attempt(table, batch=0):
     """Begin a batch of a stream and write its files: a window and the overflow, each with its sidecar."""
-    run = IngestSettings().ingest(table.context, table.name, StreamBatch("q", batch))
+    run = Ingest.of(table.context, table.name, IngestSettings(), StreamBatch("q", batch))
     rows = points(0, None)
     opened = run.open(rows.schema)
     return run, opened, list(opened.task.report(rows.to_batches(), 0))

@@ -135,11 +135,12 @@ def test_what_was_written_and_never_published_stays_away(world):
 
 def test_a_stream_goes_on_where_it_was(world):
     from windrow.ingest.batch import StreamBatch
+    from windrow.ingest.run import Ingest
     from windrow.ingest.settings import IngestSettings
     from windrow.ingest.sources import source_of
 
     def batch(lake, number):
-        run = IngestSettings().ingest(lake.context, "events", StreamBatch("q", number))
+        run = Ingest.of(lake.context, "events", IngestSettings(), StreamBatch("q", number))
         return run.run(source_of(points(number)))
 
     with world.open() as lake:

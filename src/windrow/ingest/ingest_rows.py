@@ -50,7 +50,7 @@ class IngestRows:
         spark: SparkSession | None = None,
     ) -> IngestPlan:
         """Say what ingesting the rows would change, or refuse them as `run` would; nothing is written."""
-        run = IngestSettings(cast=cast).ingest(self.context, self.name)
+        run = Ingest.of(self.context, self.name, IngestSettings(cast=cast))
         incoming, types = self._source(run, rows, file_format, spark, rare_attributes, set_aside=dead_letter)
         written, gathering = run.check(incoming.schema), gathered(incoming, run.table.settings, shuffle)[1]
         return plan_of(self.name, incoming, written, types, gathering, run.table.settings)
@@ -106,7 +106,7 @@ class IngestRows:
             cast=cast,
             threads=threads,
         )
-        run = settings.ingest(self.context, self.name)
+        run = Ingest.of(self.context, self.name, settings)
         incoming, _ = self._source(run, rows, file_format, spark, rare_attributes, set_aside=dead_letter)
         run.check(incoming.schema)
         incoming, _ = gathered(incoming, run.table.settings, shuffle)

@@ -8,26 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain, takewhile
 from typing import Any
 
 import pyarrow as pa
 
+from windrow.context import Context
 from windrow.errors import AlreadyExists, CommitUnknown, Conflict, InvalidInput, NotFound, WindrowError
 from windrow.ingest.coerce import joined_types
 from windrow.ingest.files import FileFormat, find_files
 from windrow.ingest.foreign import ForeignFile, look_at
 from windrow.ingest.steps import check_rows
 from windrow.ingest.task_reports import parse_reports, text_of
-from windrow.metastore import Checkpoint, CommitKind, Metastore, Published, TableRecord
+from windrow.metastore import Checkpoint, CommitKind, Published, TableRecord
 from windrow.model.scope import DEFAULT_SOURCE, CompactionScope
 from windrow.model.shown import ShownByField
 from windrow.model.split import SidecarLocation, SplitMetadata, sidecar_key
 from windrow.model.widening import stored, widened
 from windrow.runners.leases import held
 from windrow.runners.local import run_locally
-from windrow.storage import Store, is_foreign, reach_foreign, url_of
+from windrow.storage import is_foreign, reach_foreign, url_of
 
 __all__ = ["Register", "RegisterPlan", "RegisterResult"]
 
@@ -81,16 +82,17 @@ class _Examined:
 class Register:
     """A run that registers files with a table, or takes them out again."""
 
-    metastore: Metastore
+    context: Context
     table: TableRecord
-    store: Store
     commit_id: str
     created_at: int
     source_id: str = DEFAULT_SOURCE
-    store_options: Mapping[str, str] = field(default_factory=dict)
     lease: float = 120.0
-    threads: int | None = None
-    """How many files are looked at at once; None is one for each core."""
+
+    @classmethod
+    def of(cls, context: Context, name: str, source_id: str = DEFAULT_SOURCE) -> Register:
+        """Return a run on a table, with a commit of its own."""
+        return cls(context, context.metastore.table(name), context.new_id(), context.now(), source_id)
 
     def plan(self, paths: Sequence[str]) -> RegisterPlan:
         """Say which files would join the table, or refuse them as `run` would; nothing is written."""
@@ -113,10 +115,10 @@ class Register:
         if not examined.files:
             return RegisterResult(self.table.name, None, self.table.version, 0, 0, 0, **passed)
         columns = pa.schema(list(examined.types.items()))
-        self.metastore.reserve_columns(self.table.table_id, columns)
+        self.context.metastore.reserve_columns(self.table.table_id, columns)
         attempt = self._open(CommitKind.REGISTER)
-        with self._given_up_on_error(attempt), held(self.metastore, self.commit_id, attempt, self.lease):
-            self.metastore.reserve_columns(self.table.table_id, columns)
+        with self._given_up_on_error(attempt), held(self.context.metastore, self.commit_id, attempt, self.lease):
+            self.context.metastore.reserve_columns(self.table.table_id, columns)
             splits = self._describe(examined.files, attempt, on_file)
             published = self._publish(splits, attempt, list(examined.types), passed)
         size = sum(split.size_bytes for split in splits)
@@ -141,17 +143,21 @@ class Register:
         splits = self.leaving(paths)
         attempt = self._open(CommitKind.UNREGISTER)
         with self._given_up_on_error(attempt):
-            done = self.metastore.publish(self.commit_id, attempt=attempt, replace=[each.split_id for each in splits])
+            done = self.context.metastore.publish(
+                self.commit_id, attempt=attempt, replace=[each.split_id for each in splits]
+            )
         size = sum(split.size_bytes for split in splits)
         return RegisterResult(self.table.name, self.commit_id, done.version, done.removed, done.rows_removed, size)
 
     def _open(self, kind: CommitKind) -> int:
-        record = self.metastore.open_commit(self.table.table_id, kind, commit_id=self.commit_id, lease=self.lease)
+        record = self.context.metastore.open_commit(
+            self.table.table_id, kind, commit_id=self.commit_id, lease=self.lease
+        )
         return record.attempt
 
     def _find(self, paths: Sequence[str]) -> _Examined:
         """Look at every file that is not in the table yet; all of them must fit it."""
-        files = find_files(paths, file_format=FileFormat.PARQUET, store_options=self.store_options)
+        files = find_files(paths, file_format=FileFormat.PARQUET, store_options=self.context.store_options)
         urls = dict.fromkeys(url_of(file.name) for file in files)
         self._refuse_own(urls)
         registered = {split.key: split for split in self._registered() if split.key in urls}
@@ -168,15 +174,15 @@ class Register:
         by_number: dict[int, ForeignFile] = {}
 
         def look(url: str, number: int) -> Iterator[str]:
-            by_number[number] = look_at(url, self.table.settings, self.store_options)
+            by_number[number] = look_at(url, self.table.settings, self.context.store_options)
             yield from ()
 
-        run_locally(urls, look, threads=self.threads)
+        run_locally(urls, look, threads=self.context.limits.threads)
         return [by_number[number] for number in sorted(by_number)]
 
     def _refuse_changed(self, registered: Iterable[SplitMetadata]) -> None:
         for split in registered:
-            store, key = reach_foreign(split.key, self.store_options)
+            store, key = reach_foreign(split.key, self.context.store_options)
             if store.head(key).etag != split.etag:
                 raise AlreadyExists(
                     f"{split.key} is registered in table {self.table.name!r} and has changed since; take it out with "
@@ -185,7 +191,7 @@ class Register:
 
     def _refuse_own(self, urls: Iterable[str]) -> None:
         """What lies in the lake belongs to it: garbage collection may delete it."""
-        root = self.store.url.rstrip("/") + "/"
+        root = self.context.store.url.rstrip("/") + "/"
         own = next((url for url in urls if url.startswith(root)), None)
         if own is not None:
             raise InvalidInput(
@@ -224,12 +230,12 @@ class Register:
         return fitted
 
     def _table_types(self) -> dict[str, pa.DataType]:
-        return {column.name: column.type for column in self.metastore.columns(self.table.table_id)}
+        return {column.name: column.type for column in self.context.metastore.columns(self.table.table_id)}
 
     def _registered(self) -> Iterator[SplitMetadata]:
         """Yield the files that are registered now; they come first in every listing, having no window."""
-        version = self.metastore.table(self.table.name).version
-        listed = chain.from_iterable(self.metastore.splits(self.table.table_id, version))
+        version = self.context.metastore.table(self.table.name).version
+        listed = chain.from_iterable(self.context.metastore.splits(self.table.table_id, version))
         return (split for split in takewhile(lambda split: split.window is None, listed) if is_foreign(split.key))
 
     def _describe(self, files: Sequence[ForeignFile], attempt: int, on_file: OnFile) -> list[SplitMetadata]:
@@ -243,12 +249,12 @@ class Register:
             if on_file is not None:
                 on_file(parse_reports([report]).splits[0])
 
-        return list(parse_reports(run_locally(files, describe, tell, threads=self.threads)).splits)
+        return list(parse_reports(run_locally(files, describe, tell, threads=self.context.limits.threads)).splits)
 
     def _split(self, file: ForeignFile, split_id: str) -> SplitMetadata:
-        sidecar = file.sidecar(self.store_options)
+        sidecar = file.sidecar(self.context.store_options)
         key = sidecar_key(f"{self.table.folder}/_registered/{split_id}.parquet")
-        self.store.put(key, sidecar)
+        self.context.store.put(key, sidecar)
         low, high = file.times or (None, None)
         return SplitMetadata(
             split_id=split_id,
@@ -274,14 +280,14 @@ class Register:
         tries: int = 5,
     ) -> Published:
         """Publish, unless another run registered one of the files meanwhile."""
-        previous = self.metastore.checkpoint(self.table.table_id, _CHECKPOINT)
+        previous = self.context.metastore.checkpoint(self.table.table_id, _CHECKPOINT)
         keys = {split.key for split in splits}
         twice = next((split.key for split in self._registered() if split.key in keys), None)
         if twice is not None:
             raise AlreadyExists(f"{twice} was registered in table {self.table.name!r} by another run; run again")
         checkpoint = Checkpoint(_CHECKPOINT, self.commit_id, previous)
         try:
-            return self.metastore.publish(
+            return self.context.metastore.publish(
                 self.commit_id, attempt=attempt, add=splits, columns=columns, checkpoint=checkpoint, summary=summary
             )
         except Conflict:
@@ -298,5 +304,5 @@ class Register:
             raise
         except BaseException:
             with suppress(WindrowError):
-                self.metastore.abort(self.commit_id, attempt=attempt)
+                self.context.metastore.abort(self.commit_id, attempt=attempt)
             raise

@@ -40,7 +40,7 @@ class RegisterFiles:
 
     def plan(self, paths: Paths) -> RegisterPlan:
         """Say which files would join the table, or refuse them as `run` would; nothing is written."""
-        return _register(self.context, self.name).plan(_texts(paths))
+        return Register.of(self.context, self.name).plan(_texts(paths))
 
     def run(
         self,
@@ -54,7 +54,7 @@ class RegisterFiles:
         `paths` are files, folders, globs or URLs outside of the lake. Files that are in the table already are passed
         by. `on_file` is called with each file.
         """
-        return _register(self.context, self.name, source).run(_texts(paths), on_file)
+        return Register.of(self.context, self.name, source).run(_texts(paths), on_file)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class UnregisterFiles:
 
     def plan(self, paths: Paths) -> UnregisterPlan:
         """Say which files would leave the table, or refuse as `run` would; nothing is written."""
-        leaving = _register(self.context, self.name).leaving(_texts(paths))
+        leaving = Register.of(self.context, self.name).leaving(_texts(paths))
         return UnregisterPlan(
             self.name,
             tuple(split.key for split in leaving),
@@ -76,20 +76,7 @@ class UnregisterFiles:
 
     def run(self, paths: Paths) -> RegisterResult:
         """Take files out of the table by path, folder or URL, as one commit."""
-        return _register(self.context, self.name).remove(_texts(paths))
-
-
-def _register(context: Context, name: str, source: str = DEFAULT_SOURCE) -> Register:
-    return Register(
-        metastore=context.metastore,
-        table=context.metastore.table(name),
-        store=context.store,
-        commit_id=context.new_id(),
-        created_at=context.now(),
-        source_id=source,
-        store_options=context.store_options,
-        threads=context.limits.threads,
-    )
+        return Register.of(self.context, self.name).remove(_texts(paths))
 
 
 def _texts(paths: Paths) -> list[str]:

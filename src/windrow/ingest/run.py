@@ -7,29 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from windrow.context import Context
 from windrow.errors import InvalidInput, WindrowError
 from windrow.ingest.advice import unsorted_warnings
 from windrow.ingest.batch import StreamBatch
-from windrow.ingest.casts import cast_schema, joining
+from windrow.ingest.casts import cast_schema, joining, parse_casts
 from windrow.ingest.ingest_result import IngestResult, nothing_of, result_of, summary_of
 from windrow.ingest.late import ArrivalRule
+from windrow.ingest.settings import IngestSettings
 from windrow.ingest.sources import Source
 from windrow.ingest.spill import MEMORY_OF_A_TASK, held_rows
 from windrow.ingest.steps import check_rows, written_schema
 from windrow.ingest.task_reports import Counts, Reports, parse_reports, split_of
 from windrow.ingest.write_task import WriteTask
-from windrow.metastore import Checkpoint, CommitKind, CommitRecord, CommitState, Metastore, TableColumn, TableRecord
+from windrow.metastore import Checkpoint, CommitKind, CommitRecord, CommitState, TableColumn, TableRecord
 from windrow.model.invariants import require
-from windrow.model.limits import Limits
-from windrow.model.scope import DEFAULT_SOURCE
 from windrow.model.sparse import Spread, sparse_warning
 from windrow.model.split import SplitMetadata
+from windrow.model.units import parse_bytes, parse_seconds
 from windrow.runners.leases import held
-from windrow.runners.memory import default_budget, shares
+from windrow.runners.memory import check_threads, default_budget, shares
 from windrow.runners.task_errors import errors_of_tasks
 
 __all__ = ["Ingest", "Opened"]
@@ -54,28 +55,37 @@ class Opened:
 class Ingest:
     """A run that brings the rows of one source into a table."""
 
-    metastore: Metastore
+    context: Context
     table: TableRecord
-    lake_url: str
     commit_id: str
     rule: ArrivalRule
-    source_id: str = DEFAULT_SOURCE
-    store_options: Mapping[str, str] = field(default_factory=dict)
-    lease: float = 120.0
-    most_dropped: float = 0.5
-    """The share of the rows that may be dropped; when more would be, nothing is published."""
+    settings: IngestSettings
+    casts: Mapping[str, pa.DataType]
+    """Types that columns get before they join the table, though values may lose digits."""
+    memory_budget: int | None
+    """Bytes that the run takes in this process, or each of its tasks where Spark runs them; None is the default."""
+    threads: int | None
+    """How many tasks run at once in this process, if the memory is enough; None is one for each core."""
     batch: StreamBatch | None = None
     """The batch of a stream that this is; its checkpoint moves with the commit, and it may be empty."""
-    dead_letter: bool = False
-    """Keep rows that are dropped in files of their own, and drop files of other types instead of refusing all."""
-    memory_budget: int | None = None
-    """Bytes that the run takes in this process, or each of its tasks where Spark runs them; None is the default."""
-    casts: Mapping[str, pa.DataType] = field(default_factory=dict)
-    """Types that columns get before they join the table, though values may lose digits."""
-    threads: int | None = None
-    """How many tasks run at once in this process, if the memory is enough; None is one for each core."""
-    memory_limit: int | None = None
-    """Bytes beyond which the default does not go in this process."""
+
+    @classmethod
+    def of(cls, context: Context, table: str, settings: IngestSettings, batch: StreamBatch | None = None) -> Ingest:
+        """Return a run into a table, as a commit of its own or as that of a stream's batch."""
+        record, memory = context.metastore.table(table), settings.memory_budget
+        oldest = record.settings.late_data_acceptance_window if settings.drop_late else None
+        newest = None if settings.future is None else parse_seconds(settings.future, "future")
+        return cls(
+            context=context,
+            table=record,
+            commit_id=context.new_id() if batch is None else batch.commit_id(record.table_id, settings.source),
+            rule=ArrivalRule(context.now(), oldest, newest),
+            settings=settings,
+            casts=parse_casts(settings.cast),
+            memory_budget=None if memory is None else parse_bytes(memory, "memory_budget"),
+            threads=check_threads(settings.threads) or context.limits.threads,
+            batch=batch,
+        )
 
     def run(self, source: Source, on_split: Progress | None = None) -> IngestResult:
         """Write and publish the rows as one commit; nothing is visible before all of it is."""
@@ -86,11 +96,11 @@ class Ingest:
         if not source.on_spark:
             budget = self.memory_budget
             if budget is None:
-                budget = Limits(memory=self.memory_limit).within(default_budget(MEMORY_OF_A_TASK, self.threads))
+                budget = self.context.limits.within(default_budget(MEMORY_OF_A_TASK, self.threads))
             own = shares(budget, self.threads)
             task, threads = replace(task, held_rows=held_rows(own.size)), own.tasks
         try:
-            with held(self.metastore, self.commit_id, attempt, self.lease), errors_of_tasks():
+            with held(self.context.metastore, self.commit_id, attempt, self.settings.lease), errors_of_tasks():
                 reports = source.run(task.report, None if on_split is None else _on_report(on_split), threads)
         except BaseException:
             self.give_up(attempt)
@@ -103,12 +113,12 @@ class Ingest:
         The arrival time that the first attempt noted counts for every later one, so that a replay decides alike.
         """
         written = self.check(schema)
-        self.metastore.reserve_columns(self.table.table_id, written)
-        noted = {"arrived_at": self.rule.arrived_at, "source": self.source_id} | (
+        self.context.metastore.reserve_columns(self.table.table_id, written)
+        noted = {"arrived_at": self.rule.arrived_at, "source": self.settings.source} | (
             {} if self.batch is None else self.batch.to_dict()
         )
-        commit = self.metastore.open_commit(
-            self.table.table_id, CommitKind.INGEST, commit_id=self.commit_id, lease=self.lease, summary=noted
+        commit = self.context.metastore.open_commit(
+            self.table.table_id, CommitKind.INGEST, commit_id=self.commit_id, lease=self.settings.lease, summary=noted
         )
         if self.batch is not None and commit.state is CommitState.PUBLISHED:
             self.batch.check_replay(commit.summary)
@@ -120,7 +130,7 @@ class Ingest:
     def _reserved(self, written: pa.Schema, attempt: int) -> dict[str, TableColumn]:
         """Return the columns as the table has them, which nobody can change any more while the commit is open."""
         try:
-            return self.metastore.reserve_columns(self.table.table_id, written)
+            return self.context.metastore.reserve_columns(self.table.table_id, written)
         except BaseException:
             self.give_up(attempt)
             raise
@@ -129,7 +139,7 @@ class Ingest:
         """Refuse rows that cannot be points of the table; return the columns that its splits will have."""
         schema = cast_schema(schema, self.casts)
         check_rows(schema, self.table.settings)
-        columns = self.metastore.columns(self.table.table_id)
+        columns = self.context.metastore.columns(self.table.table_id)
         return joining(written_schema(schema, self.table.settings), {each.name: each.type for each in columns})
 
     def publish(self, attempt: int, reports: Sequence[str]) -> IngestResult:
@@ -145,7 +155,7 @@ class Ingest:
             self.give_up(attempt)
             raise
         summary = summary_of(reported)
-        published = self.metastore.publish(
+        published = self.context.metastore.publish(
             self.commit_id,
             attempt=attempt,
             add=reported.splits,
@@ -161,7 +171,7 @@ class Ingest:
         if self.batch is not None:
             return []
         settings = self.table.settings
-        columns = {column.name for column in self.metastore.columns(self.table.table_id)}
+        columns = {column.name for column in self.context.metastore.columns(self.table.table_id)}
         sparse = sparse_warning(Spread.of_splits(reported.splits), settings.window)
         unsorted = unsorted_warnings(settings, columns | reported.names.attributes)
         return [*([] if sparse is None else [sparse]), *unsorted]
@@ -170,27 +180,27 @@ class Ingest:
         """Give an attempt up before it was published; its files are orphans."""
         # What stopped the run is what the caller must hear of; a commit that is left open runs out by itself.
         with suppress(WindrowError):
-            self.metastore.abort(self.commit_id, attempt=attempt)
+            self.context.metastore.abort(self.commit_id, attempt=attempt)
 
     def _checkpoint(self) -> Checkpoint | None:
         if self.batch is None:
             return None
-        return self.batch.checkpoint(self.metastore, self.table.table_id, self.source_id)
+        return self.batch.checkpoint(self.context.metastore, self.table.table_id, self.settings.source)
 
     def _task(self, attempt: int, columns: Mapping[str, TableColumn], rule: ArrivalRule) -> WriteTask:
         return WriteTask(
-            lake_url=self.lake_url,
+            lake_url=self.context.url,
             table=self.table.folder,
             table_id=self.table.table_id,
             settings=self.table.settings,
             commit_id=self.commit_id,
             commit_attempt=attempt,
-            source_id=self.source_id,
+            source_id=self.settings.source,
             schema_epoch=self.table.schema_epoch,
             rule=rule,
             columns=columns,
-            store_options=self.store_options,
-            dead_letter=self.dead_letter,
+            store_options=self.context.store_options,
+            dead_letter=self.settings.dead_letter,
             casts=self.casts,
             held_rows=held_rows(MEMORY_OF_A_TASK if self.memory_budget is None else self.memory_budget),
         )
@@ -201,12 +211,12 @@ class Ingest:
         for id_ in ("DM-2", "DM-3"):
             require(id_, points_accepted=counts.read - counts.dropped, points_written=written)
         name = self.table.name
-        if counts.dropped > self.most_dropped * counts.read or not (splits or self.batch):
+        if counts.dropped > self.settings.most_dropped * counts.read or not (splits or self.batch):
             raise InvalidInput(
                 f"table {name!r}: {counts.late} of {counts.read} rows are late, {counts.future} lie in the future, "
                 f"{counts.conflicting} are of other types and {counts.unfit} lack what a point needs or have a time "
-                f"out of range; more than {self.most_dropped:.0%} would be dropped, so nothing was published. Look at "
-                "the clock, the types and the values of the source, allow more to be dropped "
+                f"out of range; more than {self.settings.most_dropped:.0%} would be dropped, so nothing was published. "
+                "Look at the clock, the types and the values of the source, allow more to be dropped "
                 "(most_dropped), or take rows of any age (drop_late=False)"
             )
 

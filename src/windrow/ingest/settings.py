@@ -7,14 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from windrow.context import Context
-from windrow.ingest.batch import StreamBatch
-from windrow.ingest.casts import parse_casts
-from windrow.ingest.late import ArrivalRule
-from windrow.ingest.run import Ingest
 from windrow.model.scope import DEFAULT_SOURCE
-from windrow.model.units import parse_bytes, parse_seconds
-from windrow.runners.memory import check_threads
 
 __all__ = ["IngestSettings"]
 
@@ -41,27 +34,3 @@ class IngestSettings:
     """Types that columns get before they join the table, such as {"value": "double"}, though values lose digits."""
     threads: int | None = None
     """How many tasks run at once in this process; None is one for each core."""
-
-    def ingest(self, context: Context, table: str, batch: StreamBatch | None = None) -> Ingest:
-        """Return a run into a table, as a commit of its own or as that of a stream's batch."""
-        record = context.metastore.table(table)
-        oldest = record.settings.late_data_acceptance_window if self.drop_late else None
-        newest = None if self.future is None else parse_seconds(self.future, "future")
-        commit_id = context.new_id() if batch is None else batch.commit_id(record.table_id, self.source)
-        return Ingest(
-            metastore=context.metastore,
-            table=record,
-            lake_url=context.url,
-            commit_id=commit_id,
-            rule=ArrivalRule(context.now(), oldest, newest),
-            source_id=self.source,
-            store_options=context.store_options,
-            lease=self.lease,
-            most_dropped=self.most_dropped,
-            batch=batch,
-            dead_letter=self.dead_letter,
-            memory_budget=None if self.memory_budget is None else parse_bytes(self.memory_budget, "memory_budget"),
-            casts=parse_casts(self.cast),
-            threads=check_threads(self.threads) or context.limits.threads,
-            memory_limit=context.limits.memory,
-        )

@@ -62,7 +62,7 @@ class SinkOptions:
 
     def ingest(self, context: Context, batch: StreamBatch | None = None) -> Ingest:
         """Return the run that a write is."""
-        return self.settings.ingest(context, self.table, batch)
+        return Ingest.of(context, self.table, self.settings, batch)
 
     def batch(self) -> StreamBatch:
         """Return the batch of the stream that runs now."""

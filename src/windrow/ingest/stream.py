@@ -12,6 +12,7 @@ from windrow.errors import InvalidInput, WindrowError
 from windrow.ingest.batch import StreamBatch
 from windrow.ingest.checkpoints import QueryCheckpoint
 from windrow.ingest.ingest_result import IngestResult
+from windrow.ingest.run import Ingest
 from windrow.ingest.settings import IngestSettings
 from windrow.ingest.sources import source_of
 
@@ -52,7 +53,7 @@ class Stream:
         """Do the same and say what was done, for a function of your own that `foreachBatch` takes."""
         batch = StreamBatch(self._query_id(rows), batch_id, self._offsets(batch_id))
         source = source_of(rows)
-        return self.settings.ingest(self.context, self.table, batch).run(source)
+        return Ingest.of(self.context, self.table, self.settings, batch).run(source)
 
     def start(
         self,
