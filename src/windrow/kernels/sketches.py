@@ -17,7 +17,7 @@ from numba.cpython.unsafe import numbers
 from windrow.kernels.bare import load, memory
 from windrow.kernels.compiled import kernel
 
-__all__ = ["coupons_of_numbers", "coupons_of_texts", "gather_coupons", "raise_registers"]
+__all__ = ["coupons_of_numbers", "coupons_of_texts", "gather_coupons", "raise_registers", "word_at"]
 
 Bytes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.uint64]
@@ -86,7 +86,7 @@ def coupons_of_numbers(words: Words, coupons: Coupons) -> None:
 
 
 @kernel
-def _part(data: Bytes, words: Words, at: int, size: int, room: int) -> np.uint64:
+def word_at(data: Bytes, words: Words, at: int, size: int, room: int) -> np.uint64:
     """Up to eight bytes as a number; `room` is where a word that would begin reaches beyond those there are."""
     if at < room:
         value = load(words, at)
@@ -109,15 +109,15 @@ def coupons_of_texts(data: Bytes, words: Words, bounds: Longs, coupons: Coupons)
         size = end - at
         one, other = SEED, SEED
         while at + 16 <= end:
-            one = _rotated(one ^ _first(_part(bare, whole, at, 8, room)), 27) + other
+            one = _rotated(one ^ _first(word_at(bare, whole, at, 8, room)), 27) + other
             one = one * np.uint64(5) + np.uint64(0x52DCE729)
-            other = _rotated(other ^ _second(_part(bare, whole, at + 8, 8, room)), 31) + one
+            other = _rotated(other ^ _second(word_at(bare, whole, at + 8, 8, room)), 31) + one
             other = other * np.uint64(5) + np.uint64(0x38495AB5)
             at += 16
         if end - at > 8:
-            other ^= _second(_part(bare, whole, at + 8, end - at - 8, room))
+            other ^= _second(word_at(bare, whole, at + 8, end - at - 8, room))
         if end > at:
-            one ^= _first(_part(bare, whole, at, end - at, room))
+            one ^= _first(word_at(bare, whole, at, end - at, room))
         coupons[place] = _coupon(one, other, size)
 
 

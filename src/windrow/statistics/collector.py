@@ -153,9 +153,11 @@ class FileCollector:
     ) -> ColumnSummary:
         """What is known with some more rows of a row group; its synopsis is for the caller to complete."""
         used = used_values(values)
+        part.facts = part.facts.plus(Facts(null_count=values.null_count))
         for start in range(0, len(used), _PIECE):
-            summary.sketch.add(coupons_of(used.slice(start, _PIECE)))
-        part.facts = part.facts.plus(facts_of(values, used))
+            piece = used.slice(start, _PIECE)
+            summary.sketch.add(coupons_of(piece))
+            part.facts = part.facts.plus(facts_of(piece, piece))
         part.pieces.append((first_row, first_row + len(values)))
         sample = summary.sample
         if sample is None:

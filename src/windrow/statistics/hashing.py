@@ -17,7 +17,7 @@ from pyarrow import types
 
 from windrow.kernels.sketches import coupons_of_numbers, coupons_of_texts
 from windrow.statistics.sketch import Coupons
-from windrow.statistics.values import decimals_of, is_bytes, numbers_of
+from windrow.statistics.values import SHORT_DECIMAL, decimals_of, is_bytes, numbers_of, texts_of, with_words
 
 __all__ = ["coupons_of", "domain_of"]
 
@@ -96,35 +96,22 @@ def _of_numbers(numbers: npt.NDArray[Any]) -> Coupons:
 def _of_decimals(values: pa.Array) -> Coupons:
     numbers, raw = decimals_of(values)
     coupons = _of_numbers(numbers)
-    if raw.shape[1] > 8:
+    if values.type.precision > SHORT_DECIMAL:
         sign = (numbers >> 63).astype(np.uint8)[:, None]
         wide = np.flatnonzero((raw[:, 8:] != sign).any(axis=1))
         if wide.size:
             # sixteen bytes are enough for all but the widest decimals, and the same in all widths
             chosen = np.ascontiguousarray(raw[wide, :16])
-            coupons[wide] = _of_bytes(chosen.ravel(), np.arange(wide.size + 1, dtype=np.int64) * chosen.shape[1])
+            bounds = np.arange(wide.size + 1, dtype=np.int64) * chosen.shape[1]
+            coupons[wide] = _of_bytes(*with_words(chosen.ravel(), bounds))
     return coupons
 
 
 def _of_texts(values: pa.Array) -> Coupons:
-    kind = values.type
-    if types.is_fixed_size_binary(kind):
-        bounds = (np.arange(len(values) + 1, dtype=np.int64) + values.offset) * kind.byte_width
-        return _of_bytes(_bytes_of(values.buffers()[1]), bounds)
-    if not len(values):
-        return np.empty(0, np.uint32)
-    width = np.int64 if types.is_large_string(kind) or types.is_large_binary(kind) else np.int32
-    bounds = np.frombuffer(values.buffers()[1], width)[values.offset :][: len(values) + 1]
-    return _of_bytes(_bytes_of(values.buffers()[2]), bounds.astype(np.int64))
+    return _of_bytes(*texts_of(values))
 
 
-def _bytes_of(buffer: pa.Buffer | None) -> npt.NDArray[np.uint8]:
-    return np.frombuffer(b"" if buffer is None else buffer, np.uint8)
-
-
-def _of_bytes(data: npt.NDArray[np.uint8], bounds: npt.NDArray[np.int64]) -> Coupons:
-    data = data.view()
-    data.flags.writeable = False
+def _of_bytes(data: npt.NDArray[np.uint8], words: npt.NDArray[np.uint64], bounds: npt.NDArray[np.int64]) -> Coupons:
     coupons = np.empty(bounds.size - 1, np.uint32)
-    coupons_of_texts(data, data[: data.size // 8 * 8].view(np.uint64), bounds, coupons)
+    coupons_of_texts(data, words, bounds, coupons)
     return coupons

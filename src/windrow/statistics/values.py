@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
+from windrow.kernels.extents import extent_of_texts
 from windrow.pruning.types import (
     BINARY,
     DATE,
@@ -25,6 +26,7 @@ from windrow.pruning.types import (
 )
 
 __all__ = [
+    "SHORT_DECIMAL",
     "Extent",
     "column_type_of",
     "decimals_of",
@@ -32,14 +34,19 @@ __all__ = [
     "is_bytes",
     "numbers_of",
     "settled_type",
+    "texts_of",
     "used_values",
+    "with_words",
     "without_views",
 ]
 
 Extent = tuple[Any, Any]
 """The least and the greatest value, as `ColumnType` stores them; None for both where there is none."""
 
-_SHORT_DECIMAL = 18
+Texts = tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint64], npt.NDArray[np.int64]]
+"""Bytes, the same as words, and where each text begins."""
+
+SHORT_DECIMAL = 18
 """So many digits have room in 64 bits."""
 _TEXTS = (types.is_string, types.is_large_string, types.is_string_view)
 _BINARIES = (types.is_binary, types.is_large_binary, types.is_binary_view, types.is_fixed_size_binary)
@@ -59,7 +66,7 @@ def column_type_of(kind: pa.DataType) -> ColumnType:
     if types.is_timestamp(kind):
         return TIMESTAMPS[kind.unit]
     if types.is_decimal(kind):
-        return decimal(kind.scale, wide=kind.precision > _SHORT_DECIMAL)
+        return decimal(kind.scale, wide=kind.precision > SHORT_DECIMAL)
     return next((column_type for test, column_type in _TYPES if test(kind)), OPAQUE)
 
 
@@ -122,14 +129,37 @@ def numbers_of(values: pa.Array) -> npt.NDArray[Any]:
     return numbers
 
 
+def texts_of(values: pa.Array) -> Texts:
+    """Texts without nulls as their bytes, as many of them as whole words, and where each text begins and the last ends.
+
+    The bytes are of one kind of array, so that one signature of a kernel is compiled.
+    """
+    kind = values.type
+    if types.is_fixed_size_binary(kind):
+        bounds = (np.arange(len(values) + 1, dtype=np.int64) + values.offset) * kind.byte_width
+        buffer = values.buffers()[1]
+    else:
+        width = np.int64 if types.is_large_string(kind) or types.is_large_binary(kind) else np.int32
+        offsets = np.frombuffer(values.buffers()[1] or bytes(8), width)[values.offset :]
+        bounds, buffer = offsets[: len(values) + 1].astype(np.int64), values.buffers()[2]
+    return with_words(np.frombuffer(buffer or b"", np.uint8), bounds)
+
+
+def with_words(data: npt.NDArray[np.uint8], bounds: npt.NDArray[np.int64]) -> Texts:
+    """Bytes and bounds, and between them the bytes as words."""
+    data = data.view()
+    data.flags.writeable = False
+    return data, data[: data.size // 8 * 8].view(np.uint64), bounds
+
+
 def decimals_of(values: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
     """Decimals without their point: as 64-bit integers, right where they have room, and all of their bytes."""
     width = values.type.byte_width
     raw = np.frombuffer(values.buffers()[1] or b"", np.uint8)[values.offset * width :][: len(values) * width]
     table = raw.reshape(-1, width)
     if width < 8:
-        return table.view(np.int32).ravel().astype(np.int64), table
-    return np.ascontiguousarray(table[:, :8]).view(np.int64).ravel(), table
+        return raw.view(np.int32).astype(np.int64), table
+    return np.ascontiguousarray(raw.view(np.int64)[:: width // 8]), table
 
 
 def extent_of(values: pa.Array) -> tuple[Extent, bool]:
@@ -150,8 +180,10 @@ def extent_of(values: pa.Array) -> tuple[Extent, bool]:
 
 
 def _extent_of_bytes(values: pa.Array) -> Extent:
-    ends = pc.min_max(values)
-    return tuple(bytes(ends[name].as_buffer()) for name in ("min", "max"))  # type: ignore[return-value]
+    data, words, bounds = texts_of(values)
+    least, greatest = extent_of_texts(data, words, bounds)
+    low, high = (data[bounds[place] : bounds[place + 1]].tobytes() for place in (least, greatest))
+    return low, high
 
 
 def _extent_of_decimals(values: pa.Array, column_type: ColumnType) -> Extent:
