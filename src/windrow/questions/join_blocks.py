@@ -146,14 +146,14 @@ class _Reading:
             raise NotUnderstood("DISTINCT ON depends on the order of rows")
         for node in _own_nodes(select):
             if isinstance(node, _ORDERED) or (isinstance(node, exp.Anonymous) and node.find(exp.Column)):
-                raise NotUnderstood(f"{node.sql('duckdb')} may depend on the order of rows")
+                raise NotUnderstood(f"{node.key} may depend on the order of rows")
             if isinstance(node, (*_VOLATILE, exp.Pivot, exp.Lateral, exp.Unnest, exp.Columns)):
-                raise NotUnderstood(f"{node.sql('duckdb')} is not the same for every order")
+                raise NotUnderstood(f"{node.key} is not the same for every order")
 
     def _check_later(self) -> None:
         for join in self._later:
             if _kind(join) not in _KEEPING_LEFT | _INNER or join.args.get("using"):
-                raise NotUnderstood(f"{join.sql('duckdb')} needs the order as it is written")
+                raise NotUnderstood(f"{join.key} needs the order as it is written")
 
     def _source(self, node: exp.Expr) -> Source:
         plain = isinstance(node, exp.Table) and not (
@@ -161,7 +161,7 @@ class _Reading:
         )
         schema = self._schemas.get(node.name.lower()) if plain else None
         if schema is None or not isinstance(node, exp.Table) or node.alias_column_names:
-            raise NotUnderstood(f"{node.sql('duckdb')} is no table with known columns")
+            raise NotUnderstood(f"{node.key} is no table with known columns")
         lower = [name.lower() for name in schema.names]
         if len(set(lower)) < len(lower):
             raise NotUnderstood("columns that differ by case alone")
@@ -212,11 +212,11 @@ class _Reading:
             number = next((at for at, each in enumerate(self._sources) if each.alias == table), None)
             if number is None:
                 if table not in self._others and _select_of(node) is self._select:
-                    raise NotUnderstood(f"{node.sql('duckdb')} refers to a query around this one")
+                    raise NotUnderstood(f"{node.key} refers to a query around this one")
                 return None
             spelled = self._sources[number].spelled(name)
             if spelled is None:
-                raise NotUnderstood(f"{node.sql('duckdb')} is no column")
+                raise NotUnderstood(f"{node.key} is no column")
             return number, spelled
         return self._bound_by_name(node, name.lower())
 

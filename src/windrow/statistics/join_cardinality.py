@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,7 @@ class Cardinalities:
             for each, table in zip(graph.relations, self._tables, strict=True)
         ]
         self._keys = [self._key(number, keys) for number in range(len(graph.relations))]
+        self._compared = [self._comparisons(number) for number in range(len(graph.relations))]
         self._residual_shares = {each: self._residual_share(each) for each in graph.residuals}
         self._known: dict[int, Estimate] = {}
 
@@ -119,24 +121,30 @@ class Cardinalities:
         pairs = self._pairs(done, number)
         if not pairs:
             return Share(1.0)
-        values = float(
-            np.prod([self._values(number, mine) * self._values(*theirs[0]) for mine, theirs in pairs.items()])
-        )
+        values = prod(self._values(number, mine) * self._values(*theirs[0]) for mine, theirs in pairs.items())
         base = self._key_share(number, pairs) or self._distinct_share(number, pairs)
         return Share(base.value * values, base.is_vague)
 
     def _pairs(self, done: int, number: int) -> dict[str, list[tuple[int, str]]]:
         """Each class that a relation shares with others: its own column, and their columns."""
-        classes = self._graph.classes
         found: dict[str, list[tuple[int, str]]] = {}
-        seen: set[int] = set()
-        for (relation, column), which in classes.items():
-            if relation == number and which not in seen:
-                theirs = [key for key, other in classes.items() if other == which and 1 << key[0] & done]
-                if theirs:
-                    seen.add(which)
-                    found[column] = sorted(theirs, key=lambda each: self._distinct(*each).rows)
+        for column, others in self._compared[number].items():
+            theirs = [each for each in others if 1 << each[0] & done]
+            if theirs:
+                found[column] = theirs
         return found
+
+    def _comparisons(self, number: int) -> dict[str, list[tuple[int, str]]]:
+        """One column for each class that a relation takes part in, with those of others, fewest values first."""
+        classes = self._graph.classes
+        own = {which: column for (relation, column), which in reversed(classes.items()) if relation == number}
+        return {
+            column: sorted(
+                (each for each, other in classes.items() if other == which and each[0] != number),
+                key=lambda each: self._distinct(*each).rows,
+            )
+            for which, column in own.items()
+        }
 
     def _key_share(self, number: int, pairs: Mapping[str, Sequence[tuple[int, str]]]) -> Share | None:
         """The share where the key of one side is compared; the other side has no more different values than it."""
@@ -193,8 +201,8 @@ class Cardinalities:
         mine_all = [self._distinct(number, mine) for mine in pairs]
         theirs_all = [self._distinct(*theirs[0]) for theirs in pairs.values()]
         owners = {theirs[0][0] for theirs in pairs.values()}
-        together = min(float(np.prod([each.rows for each in mine_all])), float(self._tables[number].row_count))
-        others = float(np.prod([each.rows for each in theirs_all]))
+        together = min(prod(each.rows for each in mine_all), float(self._tables[number].row_count))
+        others = prod(each.rows for each in theirs_all)
         if len(owners) == 1:
             others = min(others, float(self._tables[owners.pop()].row_count))
         return Share(1 / max(together, others, 1.0), any(each.is_vague for each in (*mine_all, *theirs_all)))

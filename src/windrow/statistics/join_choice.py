@@ -7,19 +7,25 @@ build sides that the engine really takes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from windrow.statistics.join_cardinality import Cardinalities
 from windrow.statistics.join_graph import JoinGraph, JoinTree
 from windrow.statistics.join_order import Plan, best_plan, cost_of
+from windrow.statistics.table_statistics import ColumnStatistics, TableStatistics
 
-__all__ = ["Choice", "candidate"]
+__all__ = ["Choice", "candidate", "is_dense", "is_worth_a_look"]
 
 LEAST_RELATIONS = 3
 """Two relations have one order, and engines know the smaller one."""
+LEAST_ROWS = 2_000_000
+"""Tables with fewer rows together are joined before an order could be chosen."""
+DENSE = 8
+"""Up to so many times their distinct values the range of a dense column is."""
 LEAST_COST = 1_000_000.0
-"""Joins that cost less than so many rows are done before an order could be chosen."""
-MUCH_WORSE = 1.35
+"""An order that costs less than so many rows is good enough."""
+MUCH_WORSE = 1.42
 """The factor between the costs of the engine's order and of ours from which on ours is forced."""
 
 
@@ -47,11 +53,30 @@ class Choice:
         return self.cost(own) >= max(LEAST_COST, MUCH_WORSE * self.cost(forced))
 
 
+def is_worth_a_look(graph: JoinGraph, tables: Mapping[str, TableStatistics], *, sees_bounds: bool) -> bool:
+    """Whether another order could save more than it costs to look for one.
+
+    An engine that `sees_bounds` of columns takes their range for their distinct values, and orders dense keys well.
+    """
+    is_known = all(each.table in tables and not each.unknown_filters for each in graph.relations)
+    if not is_known or len(graph.relations) < LEAST_RELATIONS:
+        return False
+    if sum(tables[each.table].row_count for each in graph.relations) < LEAST_ROWS:
+        return False
+    joined = {(graph.relations[number].table, name) for each in graph.equalities for number, name in each.sides}
+    return not (sees_bounds and all(is_dense(tables[table].column(name)) for table, name in joined))
+
+
+def is_dense(column: ColumnStatistics) -> bool:
+    """Whether the range of a column says about how many distinct values it has."""
+    low, high, distinct = column.minimum, column.maximum, column.distinct
+    if distinct is None or isinstance(low, bool) or not isinstance(low, int) or not isinstance(high, int):
+        return False
+    return high - low + 1 <= DENSE * distinct.highest
+
+
 def candidate(graph: JoinGraph, cardinalities: Cardinalities) -> Choice | None:
-    """Return the best order of a graph that may be worth forcing; None where it is small, or the estimates vague."""
-    if len(graph.relations) < LEAST_RELATIONS or any(each.unknown_filters for each in graph.relations):
-        return None
-    largest = max(cardinalities.filtered(number).rows for number in range(len(graph.relations)))
-    if largest * 2 < LEAST_COST / 4 or cardinalities.of(graph.everything).is_vague:
+    """Return the best order of a graph that may be worth forcing; None where the estimates are vague."""
+    if cardinalities.of(graph.everything).is_vague:
         return None
     return Choice(best_plan(graph, lambda relations: cardinalities.of(relations).rows), cardinalities)

@@ -23,7 +23,7 @@ from windrow.questions.explicit_order import Target, rewrite
 from windrow.questions.join_blocks import JoinBlock, NotUnderstood, join_blocks
 from windrow.questions.join_skeletons import skeleton
 from windrow.statistics.join_cardinality import Cardinalities
-from windrow.statistics.join_choice import Choice, candidate
+from windrow.statistics.join_choice import Choice, candidate, is_worth_a_look
 from windrow.statistics.join_graph import Filter, Join, JoinTree, joins_of, set_of
 from windrow.statistics.keys import NO_KEYS, Containment, DeclaredKeys
 from windrow.statistics.selectivity import Evaluate
@@ -44,6 +44,8 @@ class Known:
     tables: Mapping[str, TableStatistics]
     keys: DeclaredKeys = NO_KEYS
     containment: Containment = lambda _, __: None
+    sees_bounds: bool = True
+    """Whether DuckDB sees the bounds of columns, by the statistics of files or of their virtual footer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,25 +64,33 @@ def reordered(
 
     `names` are those of the columns of the result; the cursor must find the tables by the names in the query.
     """
-    copy = tree.copy()
-    factors = []
-    for block in join_blocks(copy, known.schemas):
-        choice = _choice(block, known, evaluate_with(cursor))
+    found: dict[int, tuple[JoinTree, float]] = {}
+    for number, block in enumerate(join_blocks(tree, known.schemas)):
+        choice = _choice(block, known, cursor)
         factor = None if choice is None else _factor(block, choice, cursor)
-        if choice is None or factor is None:
-            continue
-        try:
-            rewrite(block, choice.best.tree, _TARGET, names if block.select is copy else None)
-        except NotUnderstood:
-            return None
-        factors.append(factor)
-    return Reordered(copy.sql("duckdb"), tuple(factors)) if factors else None
+        if choice is not None and factor is not None:
+            found[number] = choice.best.tree, factor
+    return _written(tree, names, known, found) if found else None
 
 
-def _choice(block: JoinBlock, known: Known, evaluate: Evaluate) -> Choice | None:
-    has_queries = any(part.find(exp.Query) is not None for part in (*block.rest, *block.later))
-    if has_queries or not all(each.table in known.tables for each in block.graph.relations):
+def _written(
+    tree: exp.Expr, names: Sequence[str], known: Known, orders: Mapping[int, tuple[JoinTree, float]]
+) -> Reordered | None:
+    copy = tree.copy()
+    try:
+        for number, block in enumerate(join_blocks(copy, known.schemas)):
+            if number in orders:
+                rewrite(block, orders[number][0], _TARGET, names if block.select is copy else None)
+    except NotUnderstood:
         return None
+    return Reordered(copy.sql("duckdb"), tuple(factor for _, factor in orders.values()))
+
+
+def _choice(block: JoinBlock, known: Known, cursor: duckdb.DuckDBPyConnection) -> Choice | None:
+    has_queries = any(part.find(exp.Query) is not None for part in (*block.rest, *block.later))
+    if has_queries or not is_worth_a_look(block.graph, known.tables, sees_bounds=known.sees_bounds):
+        return None
+    evaluate = evaluate_with(cursor)
     cardinalities = Cardinalities(block.graph, known.tables, evaluate, keys=known.keys, containment=known.containment)
     return candidate(block.graph, cardinalities)
 
