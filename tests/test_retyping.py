@@ -14,6 +14,7 @@ from windrow.engines.arrow import virtual_files
 from windrow.engines.spark.data_frame import _reads_natively
 from windrow.engines.spark.shares import Task, deal_out, files_of
 from windrow.errors import Conflict, InvalidInput, NotFound
+from windrow.ingest.run import Ingest
 from windrow.ingest.settings import IngestSettings
 from windrow.ingest.sources import source_of
 from windrow.retyping import Retype
@@ -325,7 +326,7 @@ def test_compaction_merges_each_epoch_by_itself(both):
 
 
 def test_an_ingest_that_was_planned_before_a_change_is_not_published_after_it(events):
-    run = IngestSettings().ingest(events.context, "events")
+    run = Ingest.of(events.context, "events", IngestSettings())
     source = source_of(BEFORE)
     opened = run.open(source.schema)
     reports = source.run(opened.task.report, None, None)
@@ -337,7 +338,7 @@ def test_an_ingest_that_was_planned_before_a_change_is_not_published_after_it(ev
 
 
 def test_an_ingest_that_reserves_its_columns_after_a_change_is_not_published_under_the_old_epoch(events):
-    run = IngestSettings().ingest(events.context, "events")
+    run = Ingest.of(events.context, "events", IngestSettings())
     events.retype.run("load", "double", old_values="cast_or_null")
     with pytest.raises(Conflict, match="written for schema epoch 0"):
         run.run(source_of(AFTER))
