@@ -18,11 +18,12 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.measure import Measured, Options, Report, interleaved, options
-from windrow.questdb.committed import SIDECAR, CommittedFile
-from windrow.questdb.files import Files
+from windrow.questdb.committed import CommittedFile
+from windrow.questdb.folders import SIDECAR
 from windrow.questdb.readers import hold_snapshot
 from windrow.questdb.store import PartitionStore, StoreOptions, create_table
 from windrow.sidecar import Sidecar
+from windrow.storage.file_changes import Files
 
 SCHEMA = pa.schema(
     [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from windrow.cache import CacheKind, CountedCache, MemoryCache, NoCache, RoutingCache, count_bypass, counted
-from windrow.cache.metrics import Counts
+from windrow.cache.metrics import CacheCounts
 
 FOOTER = CacheKind.DATA_FILE_FOOTER
 
@@ -46,7 +46,7 @@ def test_requests_to_an_own_cache_are_counted(key, wrap):
     for _ in range(3):
         assert cache.get(key(kind=FOOTER), lambda _: b"abc") == b"abc"
     assert isinstance(cache, CountedCache)
-    assert cache.metrics.counts(FOOTER) == Counts(hits=2, misses=1, hit_bytes=6, loaded_bytes=3)
+    assert cache.metrics.counts(FOOTER) == CacheCounts(hits=2, misses=1, hit_bytes=6, loaded_bytes=3)
     cache.put(key(1, FOOTER), b"x")
     assert (own.size(), cache.size()) == (2, 2)
     cache.invalidate(key(1, FOOTER))
@@ -59,7 +59,7 @@ def test_an_error_of_a_supplier_is_no_request(key):
     cache = counted(Own())
     with pytest.raises(OSError, match="gone"):
         cache.get(key(), lambda _: (_ for _ in ()).throw(OSError("gone")))
-    assert cache.metrics.total() == Counts()
+    assert cache.metrics.total() == CacheCounts()
 
 
 def test_without_a_cache_every_value_is_a_bypass(key):
@@ -68,7 +68,7 @@ def test_without_a_cache_every_value_is_a_bypass(key):
     cache.put(key(kind=FOOTER), b"old")
     for value in (b"1", b"2"):
         assert cache.get(key(kind=FOOTER), lambda _, value=value: value) == value
-    assert (cache.size(), cache.metrics.counts(FOOTER)) == (0, Counts(bypasses=2))
+    assert (cache.size(), cache.metrics.counts(FOOTER)) == (0, CacheCounts(bypasses=2))
 
 
 def test_a_bypass_is_counted_wherever_counters_are(key):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from windrow.cache import CacheKind, MemoryCache
-from windrow.cache.metrics import Counts
+from windrow.cache.metrics import CacheCounts
 
 
 def test_events_are_counted_by_kind_with_their_bytes(key):
@@ -13,7 +13,7 @@ def test_events_are_counted_by_kind_with_their_bytes(key):
     cache.get(key(), lambda asked: bytes(5000))
     cache.metrics.add(CacheKind.DATA_FILE_FOOTER, "bypasses")
     counts = cache.metrics.counts(CacheKind.DATA_FILE_FOOTER)
-    assert counts == Counts(hits=2, misses=1, bypasses=1, hit_bytes=2 * 400, loaded_bytes=400)
+    assert counts == CacheCounts(hits=2, misses=1, bypasses=1, hit_bytes=2 * 400, loaded_bytes=400)
     assert cache.metrics.total().misses == 2
     for number in range(1, 4):
         cache.get(key(number, CacheKind.DATA_FILE_FOOTER), lambda asked: bytes(100))

@@ -11,6 +11,7 @@ import pytest
 import xxhash
 
 from windrow.errors import Damaged, InvalidInput
+from windrow.parquet import chunk as c
 from windrow.parquet import footer as f
 from windrow.parquet import thrift as t
 from windrow.parquet.bloom import BloomFilter, bloom_size, hash_binary, hash_numbers, read_bloom
@@ -112,7 +113,7 @@ def test_a_filter_is_made_of_blocks(size):
 def filters_of(data: bytes):
     footer = f.read_footer(data, name="file")
     for chunk in footer.chunks.reshape(-1):
-        if chunk["flags"] & f.HAS_BLOOM_OFFSET:
+        if chunk["flags"] & c.HAS_BLOOM_OFFSET:
             yield chunk, read_bloom(data[chunk["bloom_offset"] :], name="file")
 
 

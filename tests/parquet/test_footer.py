@@ -13,9 +13,10 @@ import pyarrow.parquet.encryption as pe
 import pytest
 
 from windrow.errors import Damaged, Incompatible
-from windrow.parquet import footer as f
+from windrow.parquet import chunk as c
 from windrow.parquet import thrift as t
 from windrow.parquet.footer import ParquetFooter, footer_length, parse_footer, read_footer
+from windrow.parquet.schema import PhysicalType
 
 CODECS = ["UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4"]
 LOGICAL = {"Int": "INTEGER", "None": None, "Null": "UNKNOWN"}
@@ -95,11 +96,11 @@ def test_a_footer_says_of_the_chunks_what_pyarrow_says(ours, theirs):
     for group, column, expected in columns(theirs):
         found = ours.chunks[group, column]
         flags = int(found["flags"])
-        assert flags & f.HAS_META
-        assert not flags & (f.ENCRYPTED | f.UNKNOWN_ENCODING | f.NAN_FREE)
-        assert f.PhysicalType(found["physical_type"]).name == expected.physical_type
+        assert flags & c.HAS_META
+        assert not flags & (c.ENCRYPTED | c.UNKNOWN_ENCODING | c.NAN_FREE)
+        assert PhysicalType(found["physical_type"]).name == expected.physical_type
         assert CODECS[found["codec"]] == expected.compression
-        assert {e.name for e in f.Encoding if found["encodings"] >> e & 1} == set(expected.encodings)
+        assert {e.name for e in c.Encoding if found["encodings"] >> e & 1} == set(expected.encodings)
         for name in (
             "num_values",
             "total_uncompressed_size",
@@ -108,11 +109,11 @@ def test_a_footer_says_of_the_chunks_what_pyarrow_says(ours, theirs):
             "file_offset",
         ):
             assert found[name] == getattr(expected, name), name
-        assert bool(flags & f.HAS_FILE_PATH) == bool(expected.file_path)
-        assert bool(flags & f.HAS_OFFSET_INDEX) == expected.has_offset_index
-        assert bool(flags & f.HAS_COLUMN_INDEX) == expected.has_column_index
-        assert (found["bloom_offset"] if flags & f.HAS_BLOOM_OFFSET else None) == expected.bloom_filter_offset
-        assert (found["bloom_length"] if flags & f.HAS_BLOOM_LENGTH else None) == expected.bloom_filter_length
+        assert bool(flags & c.HAS_FILE_PATH) == bool(expected.file_path)
+        assert bool(flags & c.HAS_OFFSET_INDEX) == expected.has_offset_index
+        assert bool(flags & c.HAS_COLUMN_INDEX) == expected.has_column_index
+        assert (found["bloom_offset"] if flags & c.HAS_BLOOM_OFFSET else None) == expected.bloom_filter_offset
+        assert (found["bloom_length"] if flags & c.HAS_BLOOM_LENGTH else None) == expected.bloom_filter_length
         if expected.has_dictionary_page:
             assert found["dictionary_page_offset"] == expected.dictionary_page_offset
 
@@ -123,15 +124,15 @@ def test_a_footer_has_the_statistics_that_pyarrow_believes(ours, theirs):
             continue
         found, statistics = ours.chunks[group, column], expected.statistics
         flags = int(found["flags"])
-        assert flags & f.HAS_STATISTICS
+        assert flags & c.HAS_STATISTICS
         if statistics.has_null_count:
-            assert flags & f.HAS_NULL_COUNT
+            assert flags & c.HAS_NULL_COUNT
             assert found["null_count"] == statistics.null_count
         if statistics.has_distinct_count:
-            assert flags & f.HAS_DISTINCT_COUNT
+            assert flags & c.HAS_DISTINCT_COUNT
             assert found["distinct_count"] == statistics.distinct_count
         if statistics.has_min_max:
-            kind = "" if flags & f.HAS_MIN_VALUE else "old_"
+            kind = "" if flags & c.HAS_MIN_VALUE else "old_"
             assert bound(ours, found, f"{kind}min") == raw(statistics.min_raw, expected.physical_type)
             assert bound(ours, found, f"{kind}max") == raw(statistics.max_raw, expected.physical_type)
 
@@ -173,7 +174,7 @@ def test_the_length_of_a_footer_is_told_by_the_last_eight_bytes(parquet_file):
 def test_truncated_bounds_are_told_apart(data_dir):
     footer = read_footer((data_dir / "parquet-testing/binary_truncated_min_max.parquet").read_bytes(), name="file")
     exact = {
-        leaf.path[0]: (not chunk["flags"] & f.MIN_EXACT_FALSE, not chunk["flags"] & f.MAX_EXACT_FALSE)
+        leaf.path[0]: (not chunk["flags"] & c.MIN_EXACT_FALSE, not chunk["flags"] & c.MAX_EXACT_FALSE)
         for leaf, chunk in zip(footer.leaves, footer.chunks[0], strict=True)
     }
     assert exact["utf8_full_truncation"] == (False, False)
@@ -184,9 +185,9 @@ def test_truncated_bounds_are_told_apart(data_dir):
 def test_a_value_of_an_unexpected_type_is_passed_over(data_dir):
     # Field 15 of its column metadata is of a draft of the format, and a list.
     footer = read_footer((data_dir / "parquet-testing/dict-page-offset-zero.parquet").read_bytes(), name="file")
-    assert not footer.chunks[0, 0]["flags"] & f.HAS_BLOOM_LENGTH
+    assert not footer.chunks[0, 0]["flags"] & c.HAS_BLOOM_LENGTH
     assert footer.chunks[0, 0]["dictionary_page_offset"] == 0
-    assert f.chunk_starts(footer.chunks)[0, 0] == footer.chunks[0, 0]["data_page_offset"] == 4
+    assert c.chunk_starts(footer.chunks)[0, 0] == footer.chunks[0, 0]["data_page_offset"] == 4
 
 
 def test_an_unknown_physical_type_is_refused_by_name(data_dir):
@@ -241,7 +242,7 @@ def test_a_footer_without_optional_parts_is_read():
     footer = parse_footer(minimal(groups=[row_group(chunk())], columns=1))
     assert (footer.created_by, footer.key_value, footer.column_orders) == (None, {}, None)
     assert footer.row_group_sorting == (None,)
-    assert footer.chunks[0, 0]["flags"] == f.HAS_META
+    assert footer.chunks[0, 0]["flags"] == c.HAS_META
 
 
 def test_text_that_is_no_utf8_is_kept():
@@ -257,7 +258,7 @@ def test_encodings_that_nobody_knows_are_flagged_and_dropped():
     metadata = t.struct(t.i32(1, 1), t.list_of(2, 5, encodings), t.list_of(3, 8, []), *numbers)
     footer = parse_footer(minimal(groups=[row_group(t.struct(t.i64(2, 0), t.nested(3, metadata)))], columns=1))
     assert footer.chunks[0, 0]["encodings"] == 1 << 0 | 1 << 9
-    assert footer.chunks[0, 0]["flags"] & f.UNKNOWN_ENCODING
+    assert footer.chunks[0, 0]["flags"] & c.UNKNOWN_ENCODING
 
 
 CONTRADICTIONS = {

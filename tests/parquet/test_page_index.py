@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from windrow.errors import Damaged
+from windrow.parquet import chunk as c
 from windrow.parquet import footer as f
 from windrow.parquet import thrift as t
 from windrow.parquet.page_index import ASCENDING, parse_column_index, parse_offset_index, parse_offset_indexes
@@ -21,7 +22,7 @@ TRUE, FALSE = b"\x01", b"\x02"
 def indexed_chunks(data: bytes):
     """Each chunk that has a page index, with the bytes of both parts."""
     footer = f.read_footer(data, name="file")
-    both = f.HAS_OFFSET_INDEX | f.HAS_COLUMN_INDEX
+    both = c.HAS_OFFSET_INDEX | c.HAS_COLUMN_INDEX
     for chunk in footer.chunks.reshape(-1):
         if chunk["flags"] & both == both:
             parts = [
@@ -32,7 +33,7 @@ def indexed_chunks(data: bytes):
 
 def pages_by_their_headers(data: bytes, chunk) -> list[tuple[int, int]]:
     """Where each data page of a chunk is, found by going from header to header."""
-    found, at = [], int(f.chunk_starts(chunk))
+    found, at = [], int(c.chunk_starts(chunk))
     end = at + int(chunk["total_compressed_size"])
     while at < end:
         header = read_page_header(data[at:end], name="file")

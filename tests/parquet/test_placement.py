@@ -6,19 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.parquet.placed import NullChunks, place_row_groups
 
 from windrow.errors import Damaged, Incompatible, InvalidInput
+from windrow.parquet import chunk as c
 from windrow.parquet import footer as f
 from windrow.parquet.page_index import OffsetIndex
-from windrow.parquet.placement import (
-    FIRST_ADDRESS,
-    NullChunks,
-    VirtualSchema,
-    leaf_positions,
-    null_chunk,
-    page_run,
-    place_row_groups,
-)
+from windrow.parquet.placement import FIRST_ADDRESS, VirtualSchema, leaf_positions, null_chunk, page_run
 from windrow.parquet.synthesis import synthesise_footer
 
 
@@ -114,14 +108,14 @@ def test_a_base_moves_every_address(footer_of, types):
     schema = VirtualSchema.of(footer)
     for placed, chunks in zip(place_row_groups(footer, schema, base=1000), footer.chunks, strict=True):
         assert (placed.chunks["data_page_offset"] == chunks["data_page_offset"] + 1000).all()
-        there = placed.chunks["flags"] & f.HAS_DICTIONARY_OFFSET != 0
+        there = placed.chunks["flags"] & c.HAS_DICTIONARY_OFFSET != 0
         assert there.any()
-        assert (placed.chunks["dictionary_page_offset"] == np.where(there, f.chunk_starts(chunks) + 1000, 0)).all()
-        blooms = chunks["flags"] & f.HAS_BLOOM_OFFSET != 0
+        assert (placed.chunks["dictionary_page_offset"] == np.where(there, c.chunk_starts(chunks) + 1000, 0)).all()
+        blooms = chunks["flags"] & c.HAS_BLOOM_OFFSET != 0
         assert (placed.chunks["bloom_offset"][blooms] == chunks["bloom_offset"][blooms] + 1000).all()
 
 
-NEW_BOUNDS, OLD_BOUNDS = f.HAS_MIN_VALUE | f.HAS_MAX_VALUE, f.HAS_OLD_MIN | f.HAS_OLD_MAX
+NEW_BOUNDS, OLD_BOUNDS = c.HAS_MIN_VALUE | c.HAS_MAX_VALUE, c.HAS_OLD_MIN | c.HAS_OLD_MAX
 
 
 @pytest.mark.parametrize(
@@ -147,7 +141,7 @@ def test_row_groups_can_be_chosen(footer_of):
 
 def test_pages_in_another_file_are_incompatible(footer_of):
     footer = footer_of({"a": [1]})
-    footer.chunks["flags"] |= f.HAS_FILE_PATH
+    footer.chunks["flags"] |= c.HAS_FILE_PATH
     with pytest.raises(Incompatible, match="has its pages in another file"):
         place_row_groups(footer, VirtualSchema.of(footer))
 
@@ -173,10 +167,10 @@ PAGES = OffsetIndex(np.array([100, 150, 250]), np.array([50, 100, 50]), np.array
 
 
 def chunk(**more) -> np.ndarray:
-    record = np.zeros((), f.FOOTER_CHUNK)
-    statistics = f.HAS_STATISTICS | f.HAS_MIN_VALUE | f.HAS_NULL_COUNT
+    record = np.zeros((), c.FOOTER_CHUNK)
+    statistics = c.HAS_STATISTICS | c.HAS_MIN_VALUE | c.HAS_NULL_COUNT
     values = {
-        "flags": f.HAS_META | f.HAS_DICTIONARY_OFFSET | f.HAS_BLOOM_OFFSET | statistics,
+        "flags": c.HAS_META | c.HAS_DICTIONARY_OFFSET | c.HAS_BLOOM_OFFSET | statistics,
         "dictionary_page_offset": 60,
         "data_page_offset": 100,
         "total_compressed_size": 240,
@@ -195,21 +189,21 @@ def test_a_run_is_the_dictionary_and_the_pages_chosen():
     assert (placed["dictionary_page_offset"], placed["data_page_offset"]) == (1000, 1040)
     assert (placed["num_values"], placed["total_compressed_size"]) == (25, 190)
     assert placed["total_uncompressed_size"] == 380
-    assert placed["flags"] == f.HAS_META | f.HAS_DICTIONARY_OFFSET
+    assert placed["flags"] == c.HAS_META | c.HAS_DICTIONARY_OFFSET
 
 
 def test_all_pages_together_have_the_statistics_of_the_chunk():
     run = page_run(chunk(), PAGES, 0, 3, group_rows=35)
-    statistics = f.HAS_STATISTICS | f.HAS_MIN_VALUE | f.HAS_NULL_COUNT
-    assert run.at(4)["flags"] == f.HAS_META | f.HAS_DICTIONARY_OFFSET | statistics
+    statistics = c.HAS_STATISTICS | c.HAS_MIN_VALUE | c.HAS_NULL_COUNT
+    assert run.at(4)["flags"] == c.HAS_META | c.HAS_DICTIONARY_OFFSET | statistics
     assert run.rows == 35
 
 
 def test_a_run_without_a_dictionary_begins_with_its_first_page():
-    run = page_run(chunk(flags=f.HAS_META, dictionary_page_offset=0), PAGES, 2, 3, group_rows=35)
+    run = page_run(chunk(flags=c.HAS_META, dictionary_page_offset=0), PAGES, 2, 3, group_rows=35)
     assert not run.dictionary
     placed = run.at(1000)
-    assert (placed["dictionary_page_offset"], placed["data_page_offset"], placed["flags"]) == (0, 1000, f.HAS_META)
+    assert (placed["dictionary_page_offset"], placed["data_page_offset"], placed["flags"]) == (0, 1000, c.HAS_META)
 
 
 def test_a_repeated_column_has_more_values_than_rows():

@@ -7,6 +7,7 @@ import io
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.sidecar.whole_footers import restore_footer
 
 from windrow.errors import InvalidInput
 from windrow.parquet.file_writer import FileSchema, FileWriter, file_chunks
@@ -15,7 +16,6 @@ from windrow.parquet.placement import VirtualSchema
 from windrow.parquet.synthesis import assemble_footer
 from windrow.sidecar import Sidecar
 from windrow.sidecar.build import build_sidecar
-from windrow.sidecar.restore import restore_footer
 
 
 def written(groups: int) -> bytes:

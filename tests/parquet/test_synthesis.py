@@ -8,19 +8,14 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.parquet.placed import NullChunks, place_row_groups
 
 from windrow.errors import InvalidInput
+from windrow.parquet import chunk as c
 from windrow.parquet import footer as f
 from windrow.parquet.page_index import parse_offset_index
 from windrow.parquet.pages import DICTIONARY_PAGE, read_page_header
-from windrow.parquet.placement import (
-    NullChunks,
-    PageRun,
-    VirtualRowGroup,
-    VirtualSchema,
-    page_run,
-    place_row_groups,
-)
+from windrow.parquet.placement import PageRun, VirtualRowGroup, VirtualSchema, page_run
 from windrow.parquet.synthesis import synthesise_footer
 
 
@@ -110,7 +105,7 @@ def test_chosen_columns_are_read_alone(types, read, tmp_path):
 
 
 def offset_index(data: bytes, chunk: np.void):
-    assert chunk["flags"] & f.HAS_OFFSET_INDEX
+    assert chunk["flags"] & c.HAS_OFFSET_INDEX
     return parse_offset_index(data[chunk["offset_index_offset"] :][: chunk["offset_index_length"]], name="file")
 
 
@@ -180,9 +175,9 @@ def test_truncated_bounds_stay_marked_as_such(data_dir):
     footer = load(data_dir / "parquet-testing/binary_truncated_min_max.parquet")[1]
     schema = VirtualSchema.of(footer)
     again = f.read_footer(synthesise_footer(schema, place_row_groups(footer, schema)), name="virtual")
-    marks = f.MIN_EXACT_FALSE | f.MAX_EXACT_FALSE | f.HAS_MIN_VALUE | f.HAS_MAX_VALUE
+    marks = c.MIN_EXACT_FALSE | c.MAX_EXACT_FALSE | c.HAS_MIN_VALUE | c.HAS_MAX_VALUE
     assert (again.chunks["flags"] & marks == footer.chunks["flags"] & marks).all()
-    assert (again.chunks["flags"] & f.MIN_EXACT_FALSE).any()
+    assert (again.chunks["flags"] & c.MIN_EXACT_FALSE).any()
 
 
 @pytest.fixture
@@ -213,7 +208,7 @@ def test_bounds_of_floats_are_kept_where_nan_is_ruled_out(tmp_path):
     pq.write_table(pa.table({"v": [1.0, 2.0]}), plain)
     data, footer = load(plain)
     schema = VirtualSchema.of(footer)
-    footer.chunks["flags"] |= f.NAN_FREE
+    footer.chunks["flags"] |= c.NAN_FREE
     virtual.write_bytes(data + synthesise_footer(schema, place_row_groups(footer, schema)))
     statistics = pq.read_metadata(virtual).row_group(0).column(0).statistics
     assert (statistics.min, statistics.max) == (1.0, 2.0)
@@ -242,4 +237,4 @@ def test_a_row_group_must_have_a_chunk_for_each_leaf(types, tmp_path):
     pq.write_table(types, tmp_path / "a.parquet")
     schema = VirtualSchema.of(load(tmp_path / "a.parquet")[1])
     with pytest.raises(InvalidInput, match="a row group of 1 chunks for a schema of"):
-        synthesise_footer(schema, [VirtualRowGroup(1, np.zeros(1, f.FOOTER_CHUNK))])
+        synthesise_footer(schema, [VirtualRowGroup(1, np.zeros(1, c.FOOTER_CHUNK))])

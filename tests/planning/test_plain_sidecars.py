@@ -27,7 +27,7 @@ from windrow.sidecar import Sidecar
 from windrow.sidecar.build import build_sidecar
 from windrow.sidecar.convert import Source, convert, describe_row_groups
 from windrow.sidecar.rewrite import Sections, rewrite
-from windrow.sidecar.writer import Snapshot, update
+from windrow.sidecar.writer import SnapshotFields, update
 from windrow.storage import ByteRange, Identity, LocalStore, Store, open_store
 from windrow.storage.handles import Handle
 from windrow.testing import RecordingStore
@@ -177,7 +177,7 @@ def test_a_sidecar_of_ours_that_questdb_has_updated(tmp_path: Path) -> None:
     made = build_sidecar(lambda at, size: before[at : at + size], len(before), name="data.parquet")
     groups = describe_row_groups(Source(footer, len(after)), extensions=False)
     place = len(after) - len(footer.metadata) - 8
-    change = update(Sidecar.of(made), groups, range(4), Snapshot(place, len(footer.metadata)))
+    change = update(Sidecar.of(made), groups, range(4), SnapshotFields(place, len(footer.metadata)))
     (tmp_path / "_pm").write_bytes(change.size.to_bytes(8, "little") + made[8:] + change.data)
     (tmp_path / "data.parquet").write_bytes(after)
     store = LocalStore(tmp_path)

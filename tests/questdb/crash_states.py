@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from windrow.questdb.files import Files
+from windrow.storage.file_changes import Files
 
 SECTOR = 512
 FOLDER = -1

@@ -15,8 +15,8 @@ from tests.questdb.crash_states import Op, Recorder, Tree, crash_states, read_tr
 from tests.questdb.tables import DAY, NEVER, SCHEMA, content, plain, rows
 
 from windrow.errors import NotFound, WindrowError
-from windrow.questdb.files import Files
 from windrow.questdb.store import PartitionStore, create_table
+from windrow.storage.file_changes import Files
 
 FEW, MANY = 64, 4096
 """Choices at one point of a crash: in every run, and in the long one."""

@@ -16,13 +16,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from windrow.errors import InvalidInput, NotFound, StorageError
-from windrow.questdb.files import Files
 from windrow.questdb.migration import Action, carry_out
 from windrow.questdb.migration_plan import Wish, plan_migration
 from windrow.questdb.txn import PARTITION, REMOTE_BIT, Partition, place_of, read_txn
 from windrow.sidecar import Sidecar, layout
 from windrow.sidecar.build import build_sidecar
 from windrow.sidecar.rewrite import Sections
+from windrow.storage.file_changes import Files
 from windrow.upkeep.migration import Migration
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden" / "questdb-tables"

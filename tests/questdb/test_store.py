@@ -18,10 +18,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.questdb.tables import DAY, MONDAY, NEVER, SCHEMA, content, plain, rows
+from tests.sidecar.whole_footers import convert_update
 
 from windrow.errors import AlreadyExists, Closed, Conflict, Damaged, Incompatible, InvalidInput, NotFound, StorageError
 from windrow.questdb.committed import CommittedFile
-from windrow.questdb.files import Files
 from windrow.questdb.meta import PartitionUnit
 from windrow.questdb.readers import hold_snapshot
 from windrow.questdb.store import PartitionStore, StoreOptions, create_table
@@ -29,7 +29,8 @@ from windrow.questdb.txn import READ_ONLY_BIT, REMOTE_BIT, parse_txn, read_txn
 from windrow.questdb.txn_writer import TxnWriter
 from windrow.sidecar import Sidecar
 from windrow.sidecar.build import build_sidecar
-from windrow.sidecar.convert import Source, convert_update
+from windrow.sidecar.convert import Source
+from windrow.storage.file_changes import Files
 
 SMALL = StoreOptions(row_group_rows=8, join_rows=4)
 FIRST = "2024-01-01"

@@ -72,9 +72,9 @@ def _count(chunks: np.ndarray, place: tuple[int, int], field: str, flag: StatFla
         chunks["stat_flags"][place] |= flag
 
 
-def snapshot_of(spec: Spec, windrow: Mapping[int, bytes] | None = None) -> writer.Snapshot:
+def snapshot_of(spec: Spec, windrow: Mapping[int, bytes] | None = None) -> writer.SnapshotFields:
     scratchpad = spec["scratchpad"]
-    return writer.Snapshot(
+    return writer.SnapshotFields(
         spec["parquet_footer_offset"],
         spec["parquet_footer_length"],
         spec["unused_bytes"],

@@ -154,5 +154,5 @@ def test_more_bounds_than_are_copied_at_once(make: SimpleNamespace) -> None:
     groups = make.groups([{"num_rows": 1, "chunks": [chunk] * count}], count)
     descriptors = np.zeros(count, layout.DESCRIPTOR)
     descriptors["physical_type"] = 6
-    sidecar = Sidecar.of(writer.create(writer.Columns(["c"] * count, descriptors), groups, writer.Snapshot(1, 1)))
+    sidecar = Sidecar.of(writer.create(writer.Columns(["c"] * count, descriptors), groups, writer.SnapshotFields(1, 1)))
     assert {sidecar.column(i).maximum.values[0] for i in range(count)} == {b"a" * 60_000}

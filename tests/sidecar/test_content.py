@@ -10,7 +10,7 @@ import pytest
 
 from windrow.errors import Damaged, NotFound, StorageError
 from windrow.sidecar import layout
-from windrow.sidecar.content import READ_WHOLE, Held, OpenFile, open_content
+from windrow.sidecar.content import READ_WHOLE, Held, OpenSidecar, open_content
 
 SMALL, LARGE = bytes(range(200)), bytes(range(256)) * (READ_WHOLE // 200)
 
@@ -38,7 +38,7 @@ def test_a_small_file_is_read_at_once(tmp_path: Path) -> None:
 
 def test_a_large_file_is_read_in_parts_and_mapped_when_all_of_it_is_wanted(large: Path) -> None:
     content = open_content(str(large))
-    assert isinstance(content, OpenFile)
+    assert isinstance(content, OpenSidecar)
     assert (content.size, content.read(70_000, 5)) == (len(LARGE), LARGE[70_000:70_005])
     assert isinstance(content.buffer, mmap.mmap)
     assert content.buffer[:] == LARGE

@@ -12,12 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.sidecar.whole_footers import convert_update
 
 from windrow.errors import Damaged, Incompatible, InvalidInput
 from windrow.parquet import chunk as parquet
+from windrow.parquet.codecs import Codec
 from windrow.parquet.footer import ParquetFooter, SortingColumn, read_footer
-from windrow.sidecar.convert import Source, convert, convert_update
-from windrow.sidecar.layout import Codec, ColumnFlag, Feature, Order
+from windrow.sidecar.convert import Source, convert
+from windrow.sidecar.layout import ColumnFlag, Feature, Order
 from windrow.sidecar.reader import Sidecar
 
 DATA = Path(__file__).parents[1] / "data"
@@ -336,11 +338,6 @@ class TestUpdates:
         change = convert_update(old, source, unused_bytes=0)
         new = Sidecar.of((change.size).to_bytes(8, "little") + bytes(old.buffer)[8:] + change.data)
         assert (new.entries == old.entries).tolist() == [True, False, True]
-
-    def test_row_groups_cannot_be_dropped(self) -> None:
-        before, after = self.grown(written(pa.table({"a": range(30)}), row_group_size=10), more=1)
-        with pytest.raises(InvalidInput, match="cannot drop row groups"):
-            convert_update(Sidecar.of(convert(after)), before, unused_bytes=0)
 
     def test_columns_cannot_change(self) -> None:
         old = Sidecar.of(convert(source_of(written(pa.table({"a": [1]})))))

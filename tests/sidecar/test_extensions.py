@@ -141,7 +141,7 @@ class TestAbsence:
 
     def test_an_update_by_another_writer_keeps_the_schema_and_drops_the_snapshot(self, sidecar: Sidecar) -> None:
         none = RowGroups(np.zeros(0, "<u8"), np.zeros((0, 2), layout.CHUNK))
-        change = writer.update(sidecar, none, [], writer.Snapshot(9_000, 100))
+        change = writer.update(sidecar, none, [], writer.SnapshotFields(9_000, 100))
         after = Sidecar.of(layout.U64.pack(change.size) + bytes(sidecar.buffer)[8:] + change.data)
         assert after.extensions.schema_bytes == sidecar.extensions.schema_bytes
         assert (after.extensions.created_by, after.extensions.pages(0)) == (None, None)
@@ -159,7 +159,9 @@ class TestAbsence:
         section = schema_section(["a"], [Order.SIGNED], b"schema", None) + encode_entries({99: b"later"})
         columns = writer.Columns(["a"], np.zeros(1, layout.DESCRIPTOR), windrow=section)
         groups = RowGroups(np.zeros(0, "<u8"), np.zeros((0, 1), layout.CHUNK))
-        data = writer.create(columns, groups, writer.Snapshot(1, 1, windrow={77: b"later", SnapshotCode.ETAG: b"e"}))
+        data = writer.create(
+            columns, groups, writer.SnapshotFields(1, 1, windrow={77: b"later", SnapshotCode.ETAG: b"e"})
+        )
         assert (Sidecar.of(data).extensions.schema_bytes, Sidecar.of(data).extensions.etag) == (b"schema", "e")
 
 
@@ -177,7 +179,7 @@ class TestNameHashes:
             windrow=schema_section(cls.NAMES, [Order.SIGNED] * len(cls.NAMES), b"", None),
         )
         groups = RowGroups(np.zeros(0, "<u8"), np.zeros((0, len(cls.NAMES)), layout.CHUNK))
-        return writer.create(columns, groups, writer.Snapshot(1, 1))
+        return writer.create(columns, groups, writer.SnapshotFields(1, 1))
 
     @pytest.mark.parametrize("name", ["c0", "c7", "c599", "é"])
     def test_the_first_column_of_a_name_is_found(self, many: bytes, name: str) -> None:
@@ -242,7 +244,7 @@ class TestBoundsByColumn:
     def test_an_update_does_without(self, wide: tuple[Source, Sidecar]) -> None:
         _, sidecar = wide
         none = RowGroups(np.zeros(0, "<u8"), np.zeros((0, 64), layout.CHUNK))
-        change = writer.update(sidecar, none, [], writer.Snapshot(9_000, 100, windrow={}))
+        change = writer.update(sidecar, none, [], writer.SnapshotFields(9_000, 100, windrow={}))
         after = Sidecar.of(layout.U64.pack(change.size) + bytes(sidecar.buffer)[8:] + change.data)
         assert after.bounds_by_column is None
         assert after.column(1).minimum.values.tolist() == sidecar.column(1).minimum.values.tolist()
@@ -288,7 +290,7 @@ class TestHostile:
         chunks["num_values"] = 2**60
         columns = writer.Columns(["a"], np.zeros(1, layout.DESCRIPTOR))
         data = writer.create(
-            columns, RowGroups(np.full(1, 2**60, "<u8"), chunks), writer.Snapshot(1, 1, windrow=entries)
+            columns, RowGroups(np.full(1, 2**60, "<u8"), chunks), writer.SnapshotFields(1, 1, windrow=entries)
         )
         with pytest.raises(Damaged, match=says):
             describe(Sidecar.of(data))
@@ -296,7 +298,7 @@ class TestHostile:
     def test_an_order_that_nobody_knows(self) -> None:
         columns = writer.Columns(["a"], np.zeros(1, layout.DESCRIPTOR), windrow=b"\x63\0\0\0\0")
         data = writer.create(
-            columns, RowGroups(np.zeros(0, "<u8"), np.zeros((0, 1), layout.CHUNK)), writer.Snapshot(1, 1)
+            columns, RowGroups(np.zeros(0, "<u8"), np.zeros((0, 1), layout.CHUNK)), writer.SnapshotFields(1, 1)
         )
         with pytest.raises(Damaged, match="order of column 0"):
             Sidecar.of(data)
@@ -304,18 +306,18 @@ class TestHostile:
     def test_a_section_shorter_than_one_order_per_column(self) -> None:
         columns = writer.Columns([], np.zeros(0, layout.DESCRIPTOR), windrow=b"")
         groups = RowGroups(np.zeros(0, "<u8"), np.zeros((0, 0), layout.CHUNK))
-        assert Sidecar.of(writer.create(columns, groups, writer.Snapshot(1, 1))).extensions.schema_bytes is None
+        assert Sidecar.of(writer.create(columns, groups, writer.SnapshotFields(1, 1))).extensions.schema_bytes is None
         short = writer.Columns(["a"] * 60, np.zeros(60, layout.DESCRIPTOR), windrow=b"")
         wide = RowGroups(np.zeros(0, "<u8"), np.zeros((0, 60), layout.CHUNK))
         with pytest.raises(Damaged, match="WINDROW_SCHEMA"):
-            Sidecar.of(writer.create(short, wide, writer.Snapshot(1, 1)))
+            Sidecar.of(writer.create(short, wide, writer.SnapshotFields(1, 1)))
 
     @pytest.mark.parametrize("cut", [1, 5, 9])
     def test_an_entry_that_is_cut_off(self, cut: int) -> None:
         section = schema_section(["a"], [Order.SIGNED], b"0123456789", None)[:-cut]
         columns = writer.Columns(["a"], np.zeros(1, layout.DESCRIPTOR), windrow=section)
         data = writer.create(
-            columns, RowGroups(np.zeros(0, "<u8"), np.zeros((0, 1), layout.CHUNK)), writer.Snapshot(1, 1)
+            columns, RowGroups(np.zeros(0, "<u8"), np.zeros((0, 1), layout.CHUNK)), writer.SnapshotFields(1, 1)
         )
         with pytest.raises(Damaged, match="cut off"):
             Sidecar.of(data)
@@ -325,7 +327,7 @@ class TestHostile:
         columns = writer.Columns([], np.zeros(0, layout.DESCRIPTOR), windrow=section)
         groups = RowGroups(np.zeros(0, "<u8"), np.zeros((0, 0), layout.CHUNK))
         with pytest.raises(Damaged):
-            _ = Sidecar.of(writer.create(columns, groups, writer.Snapshot(1, 1))).extensions.schema
+            _ = Sidecar.of(writer.create(columns, groups, writer.SnapshotFields(1, 1))).extensions.schema
 
     def test_every_flipped_bit_is_refused(self, sidecar: Sidecar) -> None:
         data = bytearray(sidecar.buffer)

@@ -12,13 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.sidecar.whole_footers import convert_update
 
 from windrow.errors import Damaged
 from windrow.model.predicate import Comparison, Op
 from windrow.parquet.footer import read_footer
 from windrow.sidecar.build import build_sidecar
 from windrow.sidecar.check import check_against, check_bytes
-from windrow.sidecar.convert import Source, convert, convert_update
+from windrow.sidecar.convert import Source, convert
 from windrow.sidecar.layout import Feature
 from windrow.sidecar.pruning import prune
 from windrow.sidecar.reader import Sidecar

@@ -40,7 +40,7 @@ def rows_of(count: int, columns: int) -> RowGroups:
 
 def sidecar(row_groups: int) -> bytes:
     columns = writer.Columns([f"c{n}" for n in range(8)], np.zeros(8, layout.DESCRIPTOR))
-    return writer.create(columns, rows_of(row_groups, 8), writer.Snapshot(1000, 100))
+    return writer.create(columns, rows_of(row_groups, 8), writer.SnapshotFields(1000, 100))
 
 
 def grow(path: Path) -> None:
@@ -48,7 +48,7 @@ def grow(path: Path) -> None:
     found = Sidecar.open(path)
     size = found.parquet_size + 1
     added = [found.row_group_count] if size % 10 == 0 else []
-    snapshot = writer.Snapshot(size - 108, 100)
+    snapshot = writer.SnapshotFields(size - 108, 100)
     publish_update(path, writer.update(found, rows_of(len(added), 8), added, snapshot))
 
 
@@ -173,7 +173,7 @@ def test_readers_in_threads_meet_no_error(tmp_path: Path) -> None:
 
 
 def test_what_is_not_published_is_not_seen(make: SimpleNamespace) -> None:
-    data = make.apply(SMALL, writer.update(Sidecar.of(SMALL), rows_of(1, 8), [3], writer.Snapshot(2000, 100)))
+    data = make.apply(SMALL, writer.update(Sidecar.of(SMALL), rows_of(1, 8), [3], writer.SnapshotFields(2000, 100)))
     unpublished = SMALL[:8] + data[8:]
     assert Sidecar.of(unpublished).parquet_size == 1108
     assert Sidecar.of(data).parquet_size == 2108

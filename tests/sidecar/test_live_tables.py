@@ -10,18 +10,19 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from tests.parquet.placed import place_row_groups
+from tests.sidecar.whole_footers import convert_update, restore_footer
 
 from windrow.parquet.footer import read_footer
-from windrow.parquet.placement import VirtualSchema, place_row_groups
+from windrow.parquet.placement import VirtualSchema
 from windrow.parquet.synthesis import synthesise_footer
 from windrow.sidecar import layout
 from windrow.sidecar.build import build_sidecar
 from windrow.sidecar.check import check_against, check_bytes
-from windrow.sidecar.convert import Source, convert_update
+from windrow.sidecar.convert import Source
 from windrow.sidecar.flat_columns import is_flat
 from windrow.sidecar.inspect import describe_snapshot
 from windrow.sidecar.reader import Sidecar
-from windrow.sidecar.restore import restore_footer
 
 TABLES = Path(__file__).parents[1] / "data/golden/questdb-tables"
 SIDECARS = sorted(TABLES.glob("*/*/_pm"))

@@ -55,7 +55,7 @@ def test_a_new_file_is_there_whole_and_leaves_nothing_beside_it(path: Path) -> N
 
 def test_a_new_file_is_durable_before_it_has_its_name(tmp_path: Path, calls: list[str]) -> None:
     publish_new(tmp_path / "_split.pm", STEPS[0])
-    assert calls == ["fsync", "replace", "fsync"]
+    assert calls == ["pwrite at 0", "fsync", "replace", "fsync"]
 
 
 def test_updates_append_and_then_patch_the_header(path: Path) -> None:

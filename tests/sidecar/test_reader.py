@@ -125,7 +125,7 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
     chunks["max_stat"] = chunks["min_stat"] + np.uint64(7)
     columns = writer.Columns([f"column_{i}" for i in range(count)], descriptors)
     path = tmp_path_factory.mktemp("wide") / "_wide.pm"
-    path.write_bytes(writer.create(columns, RowGroups(np.full(5, 10, "<u8"), chunks), writer.Snapshot(1, 1)))
+    path.write_bytes(writer.create(columns, RowGroups(np.full(5, 10, "<u8"), chunks), writer.SnapshotFields(1, 1)))
     return path
 
 
@@ -269,7 +269,7 @@ class TestColumns:
         groups = make.groups(bounded(6, "61" * 20, None)["row_groups"], 1)
         groups.chunks["min_stat"] = 1 << 40 | 20
         plain = RowGroups(groups.rows, groups.chunks)
-        data = writer.create(make.columns(bounded(6, None, None)), plain, writer.Snapshot(1, 1))
+        data = writer.create(make.columns(bounded(6, None, None)), plain, writer.SnapshotFields(1, 1))
         assert not Sidecar.of(data).column(0).minimum.present.any()
 
 

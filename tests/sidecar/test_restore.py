@@ -11,14 +11,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.parquet.placed import place_row_groups
+from tests.sidecar.whole_footers import restore_footer
 
 from windrow.parquet import chunk as parquet
 from windrow.parquet.footer import read_footer
-from windrow.parquet.placement import VirtualSchema, place_row_groups
+from windrow.parquet.placement import VirtualSchema
 from windrow.parquet.synthesis import synthesise_footer
 from windrow.sidecar.convert import Source, convert
 from windrow.sidecar.reader import Sidecar
-from windrow.sidecar.restore import restore_chunks, restore_footer
+from windrow.sidecar.restore import restore_chunks
 
 DATA = Path(__file__).parents[1] / "data"
 FILES = [

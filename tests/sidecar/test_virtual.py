@@ -11,17 +11,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from tests.parquet.placed import NullChunks, place_row_groups
+from tests.sidecar.whole_footers import restore_footer
 
 from windrow.errors import WindrowError
 from windrow.model.predicate import Comparison, Op
 from windrow.parquet.page_index import OffsetIndex
-from windrow.parquet.placement import NullChunks, VirtualRowGroup, VirtualSchema, page_run, place_row_groups
+from windrow.parquet.placement import VirtualRowGroup, VirtualSchema, page_run
 from windrow.parquet.synthesis import synthesise_footer
 from windrow.sidecar import Sidecar
 from windrow.sidecar.build import build_sidecar, footer_of
 from windrow.sidecar.check import check_against, check_bytes
 from windrow.sidecar.pruning import SidecarPruner
-from windrow.sidecar.restore import restore_footer
 
 DATA = Path(__file__).parents[1] / "data"
 BROKEN = DATA / "parquet-testing" / "PARQUET-1481.parquet"

@@ -293,7 +293,7 @@ class TestRefusals:
         sidecar = Sidecar.of(make.create(spec()))
         groups = make.groups([{"num_rows": 1, "chunks": [CHUNK, CHUNK]}], 2)
         with pytest.raises(InvalidInput, match="columns never change"):
-            writer.update(sidecar, groups, [1], writer.Snapshot(1, 1))
+            writer.update(sidecar, groups, [1], writer.SnapshotFields(1, 1))
 
     @pytest.mark.parametrize("past", [-1, 1])
     def test_a_base_before_the_snapshot_or_after_the_file(self, past: int, make: SimpleNamespace) -> None:
@@ -305,7 +305,7 @@ class TestRefusals:
         sidecar = Sidecar.of(make.create(spec(groups=2)))
         groups = make.groups([{"num_rows": 1, "chunks": [CHUNK]}] * 2, 1)
         with pytest.raises(InvalidInput, match="ascending"):
-            writer.update(sidecar, groups, [1, 0], writer.Snapshot(1, 1))
+            writer.update(sidecar, groups, [1, 0], writer.SnapshotFields(1, 1))
 
 
 def test_placing_bounds_fills_flags_sizes_and_slots() -> None:

@@ -10,11 +10,11 @@ from dataclasses import dataclass, fields, replace
 from windrow import forking
 from windrow.cache.protocol import CacheKind
 
-__all__ = ["COUNTERS", "GAUGES", "CacheMetrics", "CacheRow", "Counts", "KindRow", "summed"]
+__all__ = ["COUNTERS", "GAUGES", "CacheCounts", "CacheMetrics", "CacheRow", "KindRow", "summed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class CacheCounts:
     """What happened to the values of one kind."""
 
     hits: int = 0
@@ -35,7 +35,7 @@ class Counts:
     """Bytes of misses, as they weigh."""
 
 
-COUNTERS = tuple(each.name for each in fields(Counts))
+COUNTERS = tuple(each.name for each in fields(CacheCounts))
 GAUGES = ("values", "bytes")
 
 
@@ -111,12 +111,12 @@ class CacheMetrics:
             if size is not None:
                 counter["hit_bytes" if what == "hits" else "loaded_bytes"] += size
 
-    def counts(self, kind: CacheKind) -> Counts:
+    def counts(self, kind: CacheKind) -> CacheCounts:
         """What was counted of one kind up to now."""
         with self._lock:
-            return Counts(**self._counters[kind])
+            return CacheCounts(**self._counters[kind])
 
-    def total(self) -> Counts:
+    def total(self) -> CacheCounts:
         """What was counted of all kinds up to now."""
         with self._lock:
-            return Counts(**sum(self._counters.values(), Counter()))
+            return CacheCounts(**sum(self._counters.values(), Counter()))

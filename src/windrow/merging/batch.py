@@ -24,9 +24,9 @@ from windrow.parquet.chunk import chunk_starts
 from windrow.parquet.footer import read_footer
 from windrow.parquet.page_grammar import PROTECTED
 from windrow.parquet.page_reader import Chunks, Coded, CodedRows, Fixed, scan_pages, unpack, unreadable, verify_pages
-from windrow.splits.columns import Column, Way
+from windrow.splits.columns import ColumnPlan, Way
 
-__all__ = ["COPIES", "KEY_AND_PLACE", "Batch", "Piece", "Source"]
+__all__ = ["COPIES", "KEY_AND_PLACE", "Batch", "MergeSource", "Piece"]
 
 LACKING, FOREIGN = -1, -2
 
@@ -46,11 +46,11 @@ class Piece(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class MergeSource:
     """What is common to all batches of a merge."""
 
     inputs: Sequence[Input]
-    columns: Sequence[Column]
+    columns: Sequence[ColumnPlan]
     chunks: npt.NDArray[np.void]
     """A chunk for each row group of all inputs and each column."""
     marks: npt.NDArray[np.int64]
@@ -76,7 +76,7 @@ class Source:
 class Batch:
     """Pieces in memory, input by input."""
 
-    source: Source
+    source: MergeSource
     pieces: Sequence[Piece]
     whole: Batch | None = None
     """That which has the bytes, when this is a part of it."""
@@ -257,7 +257,7 @@ class Batch:
             size += len(written)
         return b"".join(parts), replace(chunks, **changed)
 
-    def _by_arrow(self, column: Column) -> pa.ChunkedArray:
+    def _by_arrow(self, column: ColumnPlan) -> pa.ChunkedArray:
         parts = [
             self._read(piece, column).slice(piece.first, piece.last - piece.first)
             for piece in self.pieces
@@ -266,7 +266,7 @@ class Batch:
         chunks = [chunk for part in parts for chunk in part.chunks]
         return pa.chunked_array(chunks, column.field.type)
 
-    def _read(self, piece: Piece, column: Column) -> pa.ChunkedArray:
+    def _read(self, piece: Piece, column: ColumnPlan) -> pa.ChunkedArray:
         """A column of a whole row group, by pyarrow."""
         source = self.source.inputs[piece.input]
         rows = int(source.footer.row_group_rows[piece.group])
@@ -289,11 +289,11 @@ def _row_bytes(values: Coded | CodedRows | Fixed | pa.ChunkedArray, rows: int) -
     return KEY_AND_PLACE + COPIES * int(size) // rows
 
 
-def _width(column: Column) -> int:
+def _width(column: ColumnPlan) -> int:
     return 8 if column.dtype is None else column.dtype.itemsize
 
 
-def _plainly(values: pa.ChunkedArray, column: Column) -> tuple[bytes, int, int]:
+def _plainly(values: pa.ChunkedArray, column: ColumnPlan) -> tuple[bytes, int, int]:
     """A file with one chunk that our page reader reads, and where in it the chunk begins and ends."""
     sink = pa.BufferOutputStream()
     table = pa.table([values], schema=pa.schema([column.field.with_nullable(True)]))

@@ -15,7 +15,7 @@ from windrow.model.sort_schema import SortSchema
 from windrow.model.widening import widened
 from windrow.parquet.chunk import FOOTER_CHUNK
 from windrow.parquet.schema import Leaf, SchemaElement
-from windrow.splits.columns import Column, Way
+from windrow.splits.columns import ColumnPlan, Way
 
 __all__ = ["chunk_table", "united_schema", "with_field_ids"]
 
@@ -71,7 +71,7 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 
 
 def chunk_table(
-    inputs: Sequence[Input], columns: Sequence[Column]
+    inputs: Sequence[Input], columns: Sequence[ColumnPlan]
 ) -> tuple[npt.NDArray[np.void], npt.NDArray[np.int64]]:
     """The chunk of each column (of those that go by our own ways) in each row group of all inputs, and a mark for each.
 
@@ -91,7 +91,7 @@ def chunk_table(
     return np.concatenate(table), np.concatenate(marks)
 
 
-def _shape(leaves: Sequence[Leaf], columns: Sequence[Column]) -> tuple[list[int], npt.NDArray[np.int64]]:
+def _shape(leaves: Sequence[Leaf], columns: Sequence[ColumnPlan]) -> tuple[list[int], npt.NDArray[np.int64]]:
     by_name: dict[str, list[Leaf]] = {}
     for leaf in leaves:
         by_name.setdefault(leaf.path[0], []).append(leaf)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from windrow.merging.batch import COPIES, KEY_AND_PLACE, Batch, Piece, Source
+from windrow.merging.batch import COPIES, KEY_AND_PLACE, Batch, MergeSource, Piece
 from windrow.merging.columns import chunk_table, united_schema, with_field_ids
 from windrow.merging.copies import Copies, row_groups
 from windrow.merging.cuts import Cuts
@@ -27,7 +27,7 @@ from windrow.merging.sums import InputSums
 from windrow.model.sort_schema import Direction, SortColumn, SortSchema
 from windrow.parquet.file_writer import FileSchema
 from windrow.parquet.footer import SortingColumn
-from windrow.splits.columns import Column, Way, created_by, plan_columns
+from windrow.splits.columns import ColumnPlan, Way, created_by, plan_columns
 
 __all__ = ["DEFAULT_OPTIONS", "Merge", "MergeOptions"]
 
@@ -69,8 +69,8 @@ class Merge:
     inputs: Sequence[Input]
     schema: SortSchema
     file_schema: FileSchema
-    columns: Sequence[Column]
-    source: Source
+    columns: Sequence[ColumnPlan]
+    source: MergeSource
     options: MergeOptions
     timestamp: str = "timestamp"
     outputs: list[Output] = field(default_factory=list)
@@ -97,7 +97,7 @@ class Merge:
         """Plan a merge of inputs that are sorted by the schema; columns keep their field ids unless given others."""
         file_schema = FileSchema(with_field_ids(united_schema(inputs, schema), field_ids or {}), created_by())
         columns = plan_columns(file_schema, plain=options.plain, blooms=options.bloom_filters)
-        source = Source(inputs, columns, *chunk_table(inputs, columns))
+        source = MergeSource(inputs, columns, *chunk_table(inputs, columns))
         sums = InputSums(inputs) if options.sums else None
         return cls(inputs, schema, file_schema, columns, source, options, timestamp, sums=sums)
 

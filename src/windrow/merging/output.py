@@ -23,7 +23,7 @@ from windrow.parquet.chunk_writer import EncodedChunk, granules
 from windrow.parquet.file_writer import FileSchema, FileWriter
 from windrow.parquet.footer import SortingColumn
 from windrow.parquet.page_reader import Coded, CodedRows, Fixed
-from windrow.splits.columns import Column, encode
+from windrow.splits.columns import ColumnPlan, encode
 
 __all__ = ["DEFAULT_LAYOUT", "Layout", "Output", "Summary", "write_segments"]
 
@@ -58,7 +58,7 @@ class Output:
     """A file that is being written, in a scratch file until it is complete."""
 
     schema: FileSchema
-    columns: Sequence[Column]
+    columns: Sequence[ColumnPlan]
     sorting: Sequence[SortingColumn]
     summarised: frozenset[str]
     sorted_by: frozenset[str]
@@ -184,7 +184,7 @@ def write_segments(
         segment.output.granules.extend(each.size for each in first)
 
 
-def _sum(sums: InputSums | None, column: Column, values: Any, *, held: bool) -> None:
+def _sum(sums: InputSums | None, column: ColumnPlan, values: Any, *, held: bool) -> None:
     """Add a column to the sums of the inputs, where these are wanted."""
     if sums is not None:
         sums.add(column.name, values, held=held)
@@ -212,7 +212,7 @@ def _first_rows(batch: Batch, order: MergeOrder, segment: Segment, layout: Layou
 
 def _note(
     segment: Segment,
-    column: Column,
+    column: ColumnPlan,
     values: Any,
     gathered: Any,
     encoded: Sequence[Sequence[EncodedChunk]],
@@ -314,7 +314,7 @@ def _gather_fixed(values: npt.NDArray[Any], order: MergeOrder) -> npt.NDArray[An
     return out
 
 
-def _summarise(output: Output, column: Column, values: Any, chunks: Sequence[EncodedChunk] = ()) -> None:
+def _summarise(output: Output, column: ColumnPlan, values: Any, chunks: Sequence[EncodedChunk] = ()) -> None:
     if column.name not in output.summarised:
         return
     summary = output.summaries.setdefault(column.name, Summary())

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windrow.errors import InvariantViolation
-from windrow.merging.batch import Batch, Piece, Source
+from windrow.merging.batch import Batch, MergeSource, Piece
 from windrow.merging.columns import chunk_table
 from windrow.merging.inputs import Input
 from windrow.merging.sums import ColumnSums, CopiedGroup, Weighed
@@ -31,7 +31,7 @@ from windrow.parquet.chunk import chunk_starts
 from windrow.parquet.footer import read_footer
 from windrow.parquet.page_reader import Coded, CodedRows, Fixed
 from windrow.parquet.schema import LogicalType
-from windrow.splits.columns import Column, Way
+from windrow.splits.columns import ColumnPlan, Way
 from windrow.storage import Store, let_go
 
 __all__ = ["Numbers", "ReadBack", "step_back"]
@@ -44,7 +44,7 @@ _Group = tuple[int, int]
 class ReadBack:
     """Reads the outputs of a merge one behind the other."""
 
-    columns: Sequence[Column]
+    columns: Sequence[ColumnPlan]
     schema: SortSchema
     copied: Sequence[CopiedGroup]
     rows_at_once: int
@@ -60,11 +60,11 @@ class ReadBack:
         return {group.place: group for group in self.copied}
 
     @cached_property
-    def _coded(self) -> list[Column]:
+    def _coded(self) -> list[ColumnPlan]:
         return [column for column in self.columns if column.way is Way.CODED]
 
     @cached_property
-    def _others(self) -> list[Column]:
+    def _others(self) -> list[ColumnPlan]:
         return [column for column in self.columns if column.way is not Way.CODED]
 
     @cached_property
@@ -127,7 +127,7 @@ class ReadBack:
             keys[column.name] = values
         self._check_order(written.key, keys)
 
-    def _is_key(self, column: Column) -> bool:
+    def _is_key(self, column: ColumnPlan) -> bool:
         return column.name in self.schema.column_names
 
     def _read_texts(self, batch: Batch) -> dict[str, Any]:
@@ -178,9 +178,9 @@ class ReadBack:
             )
 
 
-def _batch(written: Input, columns: Sequence[Column], rows: Sequence[tuple[int, int, int]]) -> Batch:
+def _batch(written: Input, columns: Sequence[ColumnPlan], rows: Sequence[tuple[int, int, int]]) -> Batch:
     """Rows of a file, by row group, first and last."""
-    return Batch(Source([written], columns, *chunk_table([written], columns)), [Piece(0, *each) for each in rows])
+    return Batch(MergeSource([written], columns, *chunk_table([written], columns)), [Piece(0, *each) for each in rows])
 
 
 def _check_copy(written: Input, group: int, copied: CopiedGroup) -> None:
@@ -195,7 +195,7 @@ def _check_copy(written: Input, group: int, copied: CopiedGroup) -> None:
             )
 
 
-def _bits(values: pa.ChunkedArray, column: Column) -> Fixed:
+def _bits(values: pa.ChunkedArray, column: ColumnPlan) -> Fixed:
     """The numbers as they are stored."""
     kind = stored_type(column)
     if values.type != kind:
@@ -205,7 +205,7 @@ def _bits(values: pa.ChunkedArray, column: Column) -> Fixed:
     return Fixed(from_arrow(chunk, f"u{kind.bit_width // 8}"), valid)
 
 
-def stored_type(column: Column) -> pa.DataType:
+def stored_type(column: ColumnPlan) -> pa.DataType:
     """The type of a number that has the width, and the unit, which it has in a file."""
     kind = column.field.type
     if pa.types.is_integer(kind) and kind.bit_width < 32:

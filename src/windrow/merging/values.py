@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from windrow.model.numbers import to_arrow
 from windrow.parquet.page_reader import Coded, CodedRows, Fixed
-from windrow.splits.columns import Column
+from windrow.splits.columns import ColumnPlan
 
 __all__ = ["as_arrow", "codes_at", "values_at"]
 
@@ -23,7 +23,7 @@ def codes_at(values: Coded | CodedRows, rows: npt.NDArray[Any]) -> npt.NDArray[n
     return np.asarray(values.codes[places])
 
 
-def values_at(values: Any, column: Column, rows: Longs) -> pa.Array:
+def values_at(values: Any, column: ColumnPlan, rows: Longs) -> pa.Array:
     """Some rows of a column as Arrow values."""
     kind = column.field.type
     if isinstance(values, Coded | CodedRows):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
@@ -19,11 +19,11 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from windrow.model.fits import Fit, day, double, each, moment, nothing, only, singles, uuid, whole
+from windrow.model.moments import microseconds
 from windrow.model.operators import Literal
 
 __all__ = ["TypeFamily", "TypeRecord", "type_of"]
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LEAST, _MOST = -(2**63), 2**63 - 1
 _DELTA_DIGITS = 38
 
@@ -106,10 +106,7 @@ def _long(value: Literal) -> int | None:
 
 
 def _microseconds(value: Literal) -> int | None:
-    if not isinstance(value, datetime):
-        return None
-    instant = value if value.tzinfo else value.replace(tzinfo=UTC)
-    return (instant - _EPOCH) // timedelta(microseconds=1)
+    return microseconds(value) if isinstance(value, datetime) else None
 
 
 def _unscaled(scale: int) -> Callable[[Literal], int | None]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 
 from windrow.errors import InvalidInput
+from windrow.model.moments import microseconds
 
 __all__ = [
     "format_bytes",
@@ -18,7 +19,6 @@ __all__ = [
     "parse_seconds",
 ]
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _BYTES = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _SIZES = ("bytes", "budget", "target", "target_split_size")
@@ -57,11 +57,7 @@ def parse_moment(value: str | int | date, what: str) -> int:
         return value
     try:
         moment = datetime.fromisoformat(value.strip()) if isinstance(value, str) else value
-        if isinstance(moment, date) and not isinstance(moment, datetime):
-            moment = datetime.combine(moment, time())
-        zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)  # type: ignore[union-attr]
-        # Not by `timestamp()`, whose float cannot hold microseconds of today exactly.
-        return int((zoned - _EPOCH) // timedelta(microseconds=1))  # type: ignore[operator]
+        return microseconds(moment)  # type: ignore[arg-type]
     except (ValueError, TypeError, AttributeError):
         raise InvalidInput(
             f"{what}: {value!r} is no moment; give a datetime, a date, ISO text such as 2026-01-31T12:00:00Z (UTC "

@@ -1,4 +1,4 @@
-"""The record of one column chunk: what a footer says of it, in fixed width."""
+"""The record of one column chunk of a footer, in fixed width."""
 
 from __future__ import annotations
 
@@ -6,36 +6,6 @@ from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
-
-__all__ = [
-    "ALL_FLAGS",
-    "BOUND_FLAGS",
-    "ENCRYPTED",
-    "FOOTER_CHUNK",
-    "HAS_BLOOM_LENGTH",
-    "HAS_BLOOM_OFFSET",
-    "HAS_COLUMN_INDEX",
-    "HAS_DICTIONARY_OFFSET",
-    "HAS_DISTINCT_COUNT",
-    "HAS_FILE_PATH",
-    "HAS_INDEX_OFFSET",
-    "HAS_MAX_VALUE",
-    "HAS_META",
-    "HAS_MIN_VALUE",
-    "HAS_NULL_COUNT",
-    "HAS_OFFSET_INDEX",
-    "HAS_OLD_MAX",
-    "HAS_OLD_MIN",
-    "HAS_STATISTICS",
-    "KNOWN_ENCODINGS",
-    "MAX_EXACT_FALSE",
-    "MIN_EXACT_FALSE",
-    "NAN_FREE",
-    "STATISTICS_FLAGS",
-    "UNKNOWN_ENCODING",
-    "Encoding",
-    "chunk_starts",
-]
 
 HAS_META = 1 << 0
 HAS_STATISTICS = 1 << 1
@@ -57,7 +27,7 @@ HAS_FILE_PATH = 1 << 16
 ENCRYPTED = 1 << 17
 UNKNOWN_ENCODING = 1 << 18
 NAN_FREE = 1 << 19
-"""No footer says this: whoever knows that a chunk of floats holds no NaN may set it."""
+"""No footer has this flag: it is set where a chunk of floats is free of NaN."""
 ALL_FLAGS = (1 << 20) - 1
 
 BOUND_FLAGS = HAS_MIN_VALUE | HAS_MAX_VALUE | HAS_OLD_MIN | HAS_OLD_MAX | MIN_EXACT_FALSE | MAX_EXACT_FALSE

@@ -23,7 +23,7 @@ from windrow.parquet.page_index import ASCENDING, DESCENDING, UNORDERED
 from windrow.parquet.page_reader import Coded, Fixed
 from windrow.parquet.zstd import zstd_compressor
 
-__all__ = ["Bounds", "ChunkWriter", "EncodedChunk", "Pages", "granules"]
+__all__ = ["ChunkWriter", "EncodedChunk", "Extremes", "Pages", "granules"]
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
@@ -40,7 +40,7 @@ _PAGE_WIDTH = 9
 _ENTRIES, _PLACE, _SIZE = range(3)
 
 
-class Bounds(NamedTuple):
+class Extremes(NamedTuple):
     """The least and the greatest value of something, as a footer has them; None where there is none to tell."""
 
     least: bytes | None
@@ -64,7 +64,7 @@ class EncodedChunk:
     page_sizes: Longs
     first_rows: Longs
     null_count: int | None
-    bounds: Bounds
+    bounds: Extremes
     column_index: bytes | None = None
     bloom: bytes | None = None
     """A bloom filter of its values, header included."""
@@ -296,12 +296,12 @@ class _Told(NamedTuple):
         stretches = _Stretches(data, (at, at + low.itemsize), (at + more, at + more + low.itemsize))
         return cls(low, high, filled, told, stretches)
 
-    def written(self, nulls: Longs, rows: Longs, pages: Pages) -> tuple[list[bytes | None], list[Bounds]]:
+    def written(self, nulls: Longs, rows: Longs, pages: Pages) -> tuple[list[bytes | None], list[Extremes]]:
         """The column index and the bounds of each chunk."""
         from windrow.kernels.headers import write_bounds
 
         count, filled = pages.chunks.size - 1, self.filled
-        orders, extremes = self._orders(pages), [Bounds(None, None)] * count
+        orders, extremes = self._orders(pages), [Extremes(None, None)] * count
         nothing = np.zeros(filled.size, np.int64)
         data, low, high = self.bounds or _Stretches(np.empty(0, np.uint8), (nothing, nothing), (nothing, nothing))
         told = np.ones(count, np.bool_) if self.told is None else self.told
@@ -320,7 +320,7 @@ class _Told(NamedTuple):
         most = own[np.lexsort((self.high[own], owners))][np.searchsorted(owners, np.arange(count), "right")[owners] - 1]
         for chunk, one, other in zip(owners.tolist(), least.tolist(), most.tolist(), strict=True):
             if told[chunk] and extremes[chunk].least is None:
-                extremes[chunk] = Bounds(
+                extremes[chunk] = Extremes(
                     data[low[0][one] : low[1][one]].tobytes(), data[high[0][other] : high[1][other]].tobytes()
                 )
         return indexes, extremes

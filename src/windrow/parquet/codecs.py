@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from windrow.errors import Damaged
 
-__all__ = ["Codec", "decompressor"]
+__all__ = ["READABLE", "Codec", "decompressor"]
 
 Buffer = Any
 
@@ -22,9 +22,15 @@ class Codec(IntEnum):
     UNCOMPRESSED = 0
     SNAPPY = 1
     GZIP = 2
+    LZO = 3
     BROTLI = 4
+    LZ4 = 5
     ZSTD = 6
     LZ4_RAW = 7
+
+
+READABLE = tuple(codec for codec in Codec if codec not in (Codec.LZO, Codec.LZ4))
+"""Codecs whose pages are read by us; pyarrow reads those of LZ4, and nobody those of LZO."""
 
 
 def decompressor(codec: int) -> Callable[[Buffer, int], Buffer]:

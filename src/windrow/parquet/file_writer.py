@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from windrow.kernels import rules as r
 from windrow.parquet import chunk as c
 from windrow.parquet import thrift as t
-from windrow.parquet.chunk_writer import Bounds, EncodedChunk
+from windrow.parquet.chunk_writer import EncodedChunk, Extremes
 from windrow.parquet.footer import MAGIC, TAIL_SIZE, ParquetFooter, SortingColumn, footer_length, read_footer
 from windrow.parquet.page_index import OffsetIndex, parse_offset_index
 from windrow.parquet.zstd import ZSTD_LEVEL
@@ -279,7 +279,7 @@ def copied_chunk(
         index.compressed_sizes,
         index.first_rows,
         int(chunk["null_count"]) if chunk["flags"] & c.HAS_NULL_COUNT else None,
-        Bounds(*bounds),
+        Extremes(*bounds),
         column_index,
         bloom,
     )

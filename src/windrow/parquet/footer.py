@@ -17,73 +17,11 @@ import numpy.typing as npt
 
 from windrow.errors import Damaged, Incompatible, InvalidInput
 from windrow.parquet import footer_grammar as g
-from windrow.parquet.chunk import (
-    ALL_FLAGS,
-    ENCRYPTED,
-    FOOTER_CHUNK,
-    HAS_BLOOM_LENGTH,
-    HAS_BLOOM_OFFSET,
-    HAS_COLUMN_INDEX,
-    HAS_DICTIONARY_OFFSET,
-    HAS_DISTINCT_COUNT,
-    HAS_FILE_PATH,
-    HAS_INDEX_OFFSET,
-    HAS_MAX_VALUE,
-    HAS_META,
-    HAS_MIN_VALUE,
-    HAS_NULL_COUNT,
-    HAS_OFFSET_INDEX,
-    HAS_OLD_MAX,
-    HAS_OLD_MIN,
-    HAS_STATISTICS,
-    KNOWN_ENCODINGS,
-    MAX_EXACT_FALSE,
-    MIN_EXACT_FALSE,
-    NAN_FREE,
-    UNKNOWN_ENCODING,
-    Encoding,
-    chunk_starts,
-)
+from windrow.parquet.chunk import ALL_FLAGS, ENCRYPTED, KNOWN_ENCODINGS, UNKNOWN_ENCODING
 from windrow.parquet.grammar import Records
 from windrow.parquet.schema import Leaf, LogicalType, PhysicalType, Repetition, SchemaElement, leaves_of
 
-__all__ = [
-    "ENCRYPTED",
-    "FOOTER_CHUNK",
-    "HAS_BLOOM_LENGTH",
-    "HAS_BLOOM_OFFSET",
-    "HAS_COLUMN_INDEX",
-    "HAS_DICTIONARY_OFFSET",
-    "HAS_DISTINCT_COUNT",
-    "HAS_FILE_PATH",
-    "HAS_INDEX_OFFSET",
-    "HAS_MAX_VALUE",
-    "HAS_META",
-    "HAS_MIN_VALUE",
-    "HAS_NULL_COUNT",
-    "HAS_OFFSET_INDEX",
-    "HAS_OLD_MAX",
-    "HAS_OLD_MIN",
-    "HAS_STATISTICS",
-    "MAGIC",
-    "MAX_EXACT_FALSE",
-    "MIN_EXACT_FALSE",
-    "NAN_FREE",
-    "TAIL_SIZE",
-    "UNKNOWN_ENCODING",
-    "Encoding",
-    "Leaf",
-    "LogicalType",
-    "ParquetFooter",
-    "PhysicalType",
-    "Repetition",
-    "SchemaElement",
-    "SortingColumn",
-    "chunk_starts",
-    "footer_length",
-    "parse_footer",
-    "read_footer",
-]
+__all__ = ["MAGIC", "TAIL_SIZE", "ParquetFooter", "SortingColumn", "footer_length", "parse_footer", "read_footer"]
 
 MAGIC = b"PAR1"
 ENCRYPTED_MAGIC = b"PARE"

@@ -21,25 +21,6 @@ from windrow.parquet.grammar import (
     truth,
 )
 
-__all__ = [
-    "FOOTER_GRAMMAR",
-    "HAS_COLUMN_ORDERS",
-    "HAS_CONVERTED_TYPE",
-    "HAS_CREATED_BY",
-    "HAS_ENCRYPTION",
-    "HAS_FIELD_ID",
-    "HAS_LOGICAL_TYPE",
-    "HAS_NUM_CHILDREN",
-    "HAS_PHYSICAL_TYPE",
-    "HAS_PRECISION",
-    "HAS_REPETITION",
-    "HAS_SCALE",
-    "HAS_SORTING",
-    "HAS_TYPE_LENGTH",
-    "HAS_VALUE",
-    "LOGICAL_TYPES",
-]
-
 HAS_CREATED_BY, HAS_COLUMN_ORDERS, HAS_ENCRYPTION = 1, 2, 4
 HAS_SORTING = 1
 HAS_VALUE = 1

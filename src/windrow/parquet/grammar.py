@@ -87,9 +87,9 @@ def integer(name: str, *, flag: int = 0) -> Rule:
     return Rule(name, r.INT64, name, flag)
 
 
-def truth(name: str, *, flag: int = 0) -> Rule:
+def truth(name: str) -> Rule:
     """A boolean, stored as 0 or 1."""
-    return Rule(name, r.BOOL, name, flag)
+    return Rule(name, r.BOOL, name)
 
 
 def negated(name: str, *, flag: int) -> Rule:

@@ -23,7 +23,7 @@ from windrow.errors import Damaged
 from windrow.kernels import rules as r
 from windrow.model.numbers import from_arrow
 from windrow.parquet.chunk import Encoding
-from windrow.parquet.codecs import Codec, decompressor
+from windrow.parquet.codecs import READABLE, Codec, decompressor
 from windrow.parquet.page_grammar import DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE, PAGE, PAGE_GRAMMAR, PROTECTED, STORED
 from windrow.parquet.zstd import zstd_decompressor
 
@@ -133,7 +133,7 @@ def unreadable(pages: Records, chunks: Chunks) -> Longs:
     readable = np.where(kind == DICTIONARY_PAGE, of_dictionary, of_data)
     readable &= np.isin(kind, (DATA_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2))
     readable &= (kind != DATA_PAGE) | ~chunks.nullable[owner] | (pages["level_encoding"] == Encoding.RLE)
-    readable &= np.isin(chunks.codecs, list(Codec))[owner]
+    readable &= np.isin(chunks.codecs, READABLE)[owner]
     return np.unique(owner[~readable])
 
 

@@ -8,7 +8,7 @@ and to many readers an address of 0 means that there is none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -27,7 +27,6 @@ from windrow.parquet.schema import Leaf, SchemaElement, subtree_end
 
 __all__ = [
     "FIRST_ADDRESS",
-    "NullChunks",
     "PageRun",
     "VirtualRowGroup",
     "VirtualSchema",
@@ -36,7 +35,6 @@ __all__ = [
     "null_chunk",
     "null_record",
     "page_run",
-    "place_row_groups",
     "shifted",
 ]
 
@@ -149,35 +147,6 @@ def _type_of(leaf: Leaf) -> tuple[object, ...]:
     return element.physical_type, element.type_length or 0, element.meaning, leaf.max_repetition, leaf.max_definition
 
 
-def place_row_groups(
-    footer: ParquetFooter,
-    schema: VirtualSchema,
-    *,
-    base: int = 0,
-    groups: Sequence[int] | None = None,
-    null_address: Callable[[Leaf, int], int] | None = None,
-) -> list[VirtualRowGroup]:
-    """Row groups (all, or those chosen) of a file whose first byte is at the address `base`.
-
-    `null_address` is asked for the address of a null chunk of so many rows for each leaf that the file does not have.
-    """
-    positions = leaf_positions(footer, schema)
-    missing = [leaf for leaf, position in zip(schema.leaves, positions, strict=True) if position < 0]
-    if missing and null_address is None:
-        raise InvalidInput(f"column {'.'.join(missing[0].path)!r} is not in the file; give addresses of null chunks")
-    chosen = list(range(len(footer.row_group_rows)) if groups is None else groups)
-    placed = np.zeros((len(chosen), len(positions)), c.FOOTER_CHUNK)
-    there = [index for index, position in enumerate(positions) if position >= 0]
-    found = footer.chunks[np.ix_(chosen, [positions[index] for index in there])]
-    found["flags"] &= ~np.uint32(misleading_flags(footer, schema))
-    placed[:, there] = shifted(found, base)
-    counts = footer.row_group_rows[chosen].tolist()
-    for leaf in missing:
-        for chunks, rows in zip(placed, counts, strict=True):
-            chunks[leaf.index] = null_record(leaf, rows, at=null_address(leaf, rows) if null_address else 0)
-    return [VirtualRowGroup(rows, chunks, footer.metadata) for chunks, rows in zip(placed, counts, strict=True)]
-
-
 def misleading_flags(footer: ParquetFooter, schema: VirtualSchema) -> int:
     """The flags of bounds that readers judge by what the file says of itself, and would misjudge by what we say."""
     misleading = 0
@@ -217,23 +186,6 @@ def null_record(leaf: Leaf, rows: int, *, at: int) -> Records:
     record["total_compressed_size"] = record["total_uncompressed_size"] = len(null_chunk(leaf, rows))
     record["data_page_offset"] = at
     return record
-
-
-class NullChunks:
-    """Null chunks, laid one after the other from an address on, each kind once; `address` is a `null_address`."""
-
-    def __init__(self, start: int) -> None:
-        self.start = start
-        self.data = bytearray()
-        self._addresses: dict[bytes, int] = {}
-
-    def address(self, leaf: Leaf, rows: int) -> int:
-        """The address of a null chunk, which is added to `data` if there is none like it yet."""
-        chunk = null_chunk(leaf, rows)
-        if chunk not in self._addresses:
-            self._addresses[chunk] = self.start + len(self.data)
-            self.data += chunk
-        return self._addresses[chunk]
 
 
 @dataclass(frozen=True, eq=False)

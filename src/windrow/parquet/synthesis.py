@@ -1,11 +1,11 @@
 """Footers of our own: one Parquet file made of row groups, or runs of pages, that lie anywhere in one address space.
 
     schema = VirtualSchema.of(footer)
-    data + synthesise_footer(schema, place_row_groups(footer, schema))      # the same rows again
+    data + footer_of(schema, footer.row_group_rows, footer.chunks, [footer.metadata] * groups)  # the same rows
 
 Left out are page indexes (they hold addresses of their own), page counts by encoding, size statistics, the declared
 sort order, and the bounds of floating point columns: writers leave NaN out of those, and readers that believe them
-lose the rows that hold NaN. Whoever knows a chunk to be free of NaN sets its flag NAN_FREE.
+lose the rows that hold NaN. A chunk that is free of NaN has the flag NAN_FREE.
 """
 
 from __future__ import annotations

@@ -12,24 +12,6 @@ from typing import NamedTuple
 
 from windrow.kernels import rules as r
 
-__all__ = [
-    "STOP",
-    "Field",
-    "binary",
-    "boolean",
-    "fields",
-    "header",
-    "i32",
-    "i64",
-    "list_of",
-    "nested",
-    "prefixed",
-    "struct",
-    "varint",
-    "verbatim",
-    "zigzag",
-]
-
 _BYTE = tuple(bytes([value]) for value in range(256))
 STOP = b"\0"
 """The end of a struct."""

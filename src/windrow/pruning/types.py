@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 import struct
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from windrow.model.moments import microseconds
 from windrow.model.ordering import comparable
 from windrow.model.predicate import Literal
 
@@ -56,8 +57,6 @@ _LITERALS: dict[Family, tuple[type, ...]] = {
 }
 
 _ONE = Fraction(1)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 _DAY = 86_400_000_000
 _DOUBLE, _BITS = struct.Struct("<d"), struct.Struct("<Q")
 _SIGN = 1 << 63
@@ -161,7 +160,7 @@ def _exact(literal: Any) -> Fraction | int | float:
     if is_nan:
         return math.nan
     if isinstance(value, datetime):
-        return int((value - _EPOCH) // _MICROSECOND)
+        return microseconds(value)
     if isinstance(value, int):
         return int(value)
     if value in (math.inf, -math.inf):

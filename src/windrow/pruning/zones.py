@@ -7,7 +7,7 @@ whatever is not understood may match. Times in zones are microseconds, rounded d
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ import re2
 from numpy.typing import NDArray
 
 from windrow.bounded import memo
+from windrow.model.moments import microseconds
 from windrow.model.operators import Literal, Test, literals_of, operator_of, with_literals
 from windrow.model.predicate import (
     And,
@@ -35,7 +36,6 @@ from windrow.pruning.types import FLOAT, OPAQUE, SIGNED, TEXT, WHOLE, ColumnType
 
 __all__ = ["Zones", "prune_splits"]
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LARGEST = 2**63 - 1
 _ENOUGH, _WORTH = 1000, 20
 """After so many splits, regular expressions are asked only if they leave out more than every twentieth."""
@@ -173,12 +173,7 @@ def _in_microseconds(test: Test) -> Test:
 
 
 def _plain(value: Literal) -> Literal:
-    if isinstance(value, datetime):
-        moment = value if value.tzinfo else value.replace(tzinfo=UTC)
-        return (moment - _EPOCH) // timedelta(microseconds=1)
-    if isinstance(value, date):
-        return (value - _EPOCH.date()).days * 86_400_000_000
-    return value
+    return microseconds(value) if isinstance(value, date) else value
 
 
 def _fits_regex(regex: str, value: Any) -> bool:

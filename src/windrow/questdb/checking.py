@@ -13,11 +13,10 @@ import pyarrow.parquet as pq
 from windrow.errors import WindrowError
 from windrow.model.shown import ShownByField
 from windrow.parquet.footer import MAGIC
-from windrow.questdb.folders import partition_end
-from windrow.questdb.inspection import DATA, SIDECAR, read_meta
+from windrow.questdb.folders import DATA, SIDECAR, partition_end, partition_folder
+from windrow.questdb.inspection import read_meta
 from windrow.questdb.meta import Meta
 from windrow.questdb.migration import committed_bytes
-from windrow.questdb.readers import partition_folder
 from windrow.questdb.registry import table_name
 from windrow.questdb.txn import Partition, Txn, read_txn
 from windrow.sidecar import Sidecar

@@ -20,13 +20,12 @@ from windrow.errors import Damaged, Incompatible, NotFound, StorageError
 from windrow.parquet.footer import MAGIC, TAIL_SIZE, ParquetFooter, footer_length, parse_footer
 from windrow.parquet.placement import VirtualSchema
 from windrow.parquet.synthesis import assemble_footer
+from windrow.questdb.folders import DATA, SIDECAR
 from windrow.questdb.txn import Partition
 from windrow.sidecar import Sidecar
 from windrow.sidecar.build import build_sidecar
 
-__all__ = ["DATA", "SIDECAR", "CommittedFile", "check_partition", "describe_file"]
-
-DATA, SIDECAR = "data.parquet", "_pm"
+__all__ = ["CommittedFile", "check_partition", "describe_file"]
 
 
 class CommittedFile:

@@ -1,7 +1,7 @@
 """A sidecar of ours for a partition of QuestDB's: its own `_pm` with the names of the table and a Parquet schema.
 
 `_pm` has no Parquet schema: it knows QuestDB's types instead, and by these the schema is written. Its columns are
-found by field id, so that renamed ones have the table's name, and dropped ones are left out. Bounds and bloom filters
+matched by field id, so that renamed ones have the table's name, and dropped ones are left out. Bounds and bloom filters
 are taken over where the stored values are the values, or where tests of the values can be made tests of what is stored.
 """
 
@@ -20,13 +20,13 @@ from windrow.parquet import thrift as t
 from windrow.questdb.types import ColumnType, type_name
 from windrow.sidecar import Sidecar, layout
 from windrow.sidecar.blocks import RowGroups
-from windrow.sidecar.bounds import LongBounds
 from windrow.sidecar.extensions import schema_section, snapshot_entries
 from windrow.sidecar.layout import Order, PageFlag, StatFlag
-from windrow.sidecar.plain_schema import column_element
+from windrow.sidecar.plain_schema import column_element, schema_list
 from windrow.sidecar.restore import plain_pages
+from windrow.sidecar.rewrite import long_bounds
 from windrow.sidecar.types import Tag, order_of
-from windrow.sidecar.writer import Columns, Snapshot, create
+from windrow.sidecar.writer import Columns, SnapshotFields, create
 
 __all__ = ["FileColumn", "describe"]
 
@@ -61,13 +61,13 @@ def describe(pm: Sidecar, columns: Sequence[FileColumn]) -> bytes:
     groups = RowGroups(
         rows=pm.row_counts.astype("<u8"),
         chunks=chunks,
-        long_bounds=_long_bounds(pm, chunks),
+        long_bounds=long_bounds(pm, chunks),
         blooms=_blooms(pm, columns),
         pages=_pages(chunks, columns),
     )
     footer = pm.footer
     entries = snapshot_entries(created_by=_WRITER, version=2, key_value={}, etag=None)
-    snapshot = Snapshot(footer.parquet_footer_offset, footer.parquet_footer_length, 0, None, None, entries)
+    snapshot = SnapshotFields(footer.parquet_footer_offset, footer.parquet_footer_length, 0, None, None, entries)
     return create(_header(pm, columns, descriptors), groups, snapshot)
 
 
@@ -96,9 +96,8 @@ def _header(pm: Sidecar, columns: Sequence[FileColumn], descriptors: NDArray[np.
         _element(column, optional=bool(record["max_def_level"]))
         for column, record in zip(columns, descriptors, strict=True)
     ]
-    root = t.struct(t.binary(4, b"questdb"), t.i32(5, len(columns)))
-    schema = t.list_of(2, r.RECORD, [root, *elements]).value
-    known_orders = [t.struct(t.nested(_TYPE_DEFINED_ORDER, t.struct()))] * len(columns)
+    by_type = t.struct(t.nested(_TYPE_DEFINED_ORDER, t.struct()))
+    column_orders = t.list_of(7, r.RECORD, [by_type] * len(columns)).value
     places = [column.position for column in columns]
     timestamp = pm.designated_timestamp
     designated = places.index(timestamp) if timestamp is not None and timestamp in places else layout.NONE
@@ -107,7 +106,7 @@ def _header(pm: Sidecar, columns: Sequence[FileColumn], descriptors: NDArray[np.
         descriptors=descriptors,
         designated_timestamp=designated,
         sorting=[designated] if designated >= 0 and pm.sorting == (timestamp,) else [],
-        windrow=schema_section(names, orders, schema, t.list_of(7, r.RECORD, known_orders).value),
+        windrow=schema_section(names, orders, schema_list(b"questdb", elements), column_orders),
     )
 
 
@@ -120,39 +119,22 @@ def _order(kind: ColumnType) -> Order:
 
 
 def _element(column: FileColumn, *, optional: bool) -> bytes:
-    """A column as engines are told of it: what they would read in a way of their own is bytes to them."""
+    """A column as engines see it: what they would read in a way of their own is bytes to them."""
     kind = column.type
     code = {pa.binary(16): int(Tag.LONG128), pa.binary(32): int(Tag.LONG256)}.get(kind.stored, kind.code)
     return column_element(column.name, code, kind.length or 0, optional=optional)
 
 
-def _long_bounds(pm: Sidecar, chunks: NDArray[np.void]) -> LongBounds:
-    """Where `_pm` keeps bounds that are longer than a slot."""
-    out_of_line = (pm.entries * layout.WORD + pm.header.block_size)[:, None]
-    starts = np.zeros((*chunks.shape, 2), np.int64)
-    lengths = np.zeros((*chunks.shape, 2), np.int64)
-    for number, side in enumerate(layout.SIDES):
-        slots = chunks[side.slot]
-        far = ((chunks["stat_flags"] & side.present) != 0) & ((chunks["stat_flags"] & side.inlined) == 0)
-        start = out_of_line + (slots >> np.uint64(16)).astype(np.int64)
-        length = (slots & np.uint64(layout.LONGEST_BOUND)).astype(np.int64)
-        is_there = far & (length > 0) & (start + length <= pm.footer.offset)
-        starts[..., number], lengths[..., number] = np.where(is_there, start, 0), np.where(is_there, length, 0)
-        lost = far & ~is_there
-        chunks["stat_flags"][lost] &= np.uint8(~(side.present | side.exact) & 0xFF)
-    return LongBounds(bytes(pm.buffer), starts, lengths)
-
-
 def _blooms(pm: Sidecar, columns: Sequence[FileColumn]) -> dict[tuple[int, int], bytes]:
-    found = {}
+    blooms = {}
     filtered = set(pm.bloom_columns.tolist())
     for place, column in enumerate(columns):
         if column.position in filtered and column.type.is_searched:
             for group in range(pm.row_group_count):
                 bits = pm.bloom(group, column.position)
                 if bits is not None:
-                    found[group, place] = bytes(bits)
-    return found
+                    blooms[group, place] = bytes(bits)
+    return blooms
 
 
 def _pages(chunks: NDArray[np.void], columns: Sequence[FileColumn]) -> NDArray[np.void]:

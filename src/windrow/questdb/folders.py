@@ -1,4 +1,4 @@
-"""The names of partition folders, and the time that each partition holds.
+"""The names of partition folders and of the files in them, and the time that each partition holds.
 
 A folder is named after the low bound of its partition: `2024`, `2024-01`, `2024-W01`, `2024-01-01`, `2024-01-01T00`. A
 split partition begins later than its unit does: `2024-04-02T200000-000001`. A name transaction follows after a dot.
@@ -7,13 +7,17 @@ split partition begins later than its unit does: `2024-04-02T200000-000001`. A n
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 
 from windrow.errors import Damaged
-from windrow.questdb.meta import PartitionUnit
+from windrow.model.moments import EPOCH
+from windrow.questdb.meta import Meta, PartitionUnit
+from windrow.questdb.txn import Partition
 
-__all__ = ["folder_name", "partition_end"]
+__all__ = ["DATA", "SIDECAR", "folder_name", "partition_end", "partition_folder"]
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+DATA, SIDECAR = "data.parquet", "_pm"
+
 _UNPARTITIONED = "default"
 _FORMATS = {
     PartitionUnit.DAY: "%Y-%m-%d",
@@ -30,13 +34,19 @@ def folder_name(unit: PartitionUnit, timestamp: int, name_txn: int = -1, *, tick
     return name if name_txn < 0 else f"{name}.{name_txn}"
 
 
+def partition_folder(table: Path, meta: Meta, partition: Partition) -> Path:
+    """The folder of a partition of the table in a folder."""
+    ticks = meta.ticks_per_second
+    return table / folder_name(meta.unit, partition.timestamp, partition.name_txn, ticks_per_second=ticks)
+
+
 def partition_end(unit: PartitionUnit, timestamp: int, *, ticks_per_second: int = 10**6) -> int | None:
     """The first tick after the unit that a timestamp lies in; None without partitions, and at the end of time."""
     if unit is PartitionUnit.NONE:
         return None
     start = _floor(unit, _moment(timestamp // ticks_per_second))
     try:
-        return int((_next(unit, start) - _EPOCH).total_seconds()) * ticks_per_second
+        return int((_next(unit, start) - EPOCH).total_seconds()) * ticks_per_second
     except (OverflowError, ValueError):
         return None
 
@@ -56,7 +66,7 @@ def _name(unit: PartitionUnit, timestamp: int, ticks_per_second: int) -> str:
 
 def _moment(seconds: int) -> datetime:
     try:
-        return _EPOCH + timedelta(seconds=seconds)
+        return EPOCH + timedelta(seconds=seconds)
     except OverflowError as error:
         raise Damaged(f"_txn: a partition begins at second {seconds}, which is no date; restore the file") from error
 

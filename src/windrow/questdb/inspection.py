@@ -7,22 +7,20 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from windrow.errors import Damaged, NotFound, StorageError, WindrowError
+from windrow.errors import Damaged, NotFound, WindrowError
+from windrow.model.moments import instant
 from windrow.model.shown import ShownByField
-from windrow.questdb.meta import Meta, parse_meta
-from windrow.questdb.partition import DATA, SIDECAR
-from windrow.questdb.readers import partition_folder
+from windrow.questdb.folders import SIDECAR, partition_folder
+from windrow.questdb.meta import Meta, load_meta
 from windrow.questdb.registry import is_table_folder, table_name
 from windrow.questdb.txn import Partition, Txn, read_txn
 from windrow.sidecar import Sidecar
 
-__all__ = ["DATA", "SIDECAR", "PartitionState", "TableState", "inspect_table", "read_meta"]
+__all__ = ["PartitionState", "TableState", "inspect_table", "read_meta"]
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PAUSE = 0.005
 
 
@@ -124,7 +122,7 @@ def read_meta(folder: Path, version: int | None = None, *, deadline: float = 2.0
     end = time.monotonic() + deadline
     while True:
         try:
-            meta = _parsed(folder / "_meta")
+            meta = load_meta(folder)
             if version is None or meta.structure_version == version or time.monotonic() >= end:
                 return meta
         except (NotFound, Damaged):
@@ -133,20 +131,11 @@ def read_meta(folder: Path, version: int | None = None, *, deadline: float = 2.0
         time.sleep(_PAUSE)
 
 
-def _parsed(path: Path) -> Meta:
-    try:
-        return parse_meta(path.read_bytes(), str(path))
-    except FileNotFoundError as error:
-        raise NotFound(f"{path}: no such file; give the folder of a QuestDB table") from error
-    except OSError as error:
-        raise StorageError(f"{path}: cannot be read: {error.strerror}; check the permissions") from error
-
-
 def _moment(timestamp: int, txn: Txn, meta: Meta) -> str | None:
     if not txn.partitions:
         return None
     try:
-        return (_EPOCH + timedelta(microseconds=timestamp * 10**6 // meta.ticks_per_second)).isoformat()
+        return instant(timestamp * 10**6 // meta.ticks_per_second).isoformat()
     except OverflowError:
         return None
 

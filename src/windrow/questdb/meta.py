@@ -9,11 +9,12 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
+from pathlib import Path
 
-from windrow.errors import Damaged, Incompatible
+from windrow.errors import Damaged, Incompatible, NotFound, StorageError
 from windrow.sidecar.types import NANOSECONDS, TAG_MASK, Tag
 
-__all__ = ["Column", "Meta", "PartitionUnit", "parse_meta"]
+__all__ = ["Meta", "PartitionUnit", "TableColumn", "load_meta", "parse_meta"]
 
 _HEADER = struct.Struct("<6iqqB")
 _COLUMNS_OFFSET = 128
@@ -35,7 +36,7 @@ class PartitionUnit(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """One column that the table has now."""
 
     name: str
@@ -49,10 +50,10 @@ class Column:
 class Meta:
     """The structure of a table at one version."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
     """In the order of `select *`."""
     unit: PartitionUnit
-    timestamp: Column | None
+    timestamp: TableColumn | None
     """The designated timestamp."""
     structure_version: int
     table_id: int
@@ -62,6 +63,17 @@ class Meta:
     def ticks_per_second(self) -> int:
         """How many units of the designated timestamp a second has."""
         return 10**9 if self.timestamp is not None and self.timestamp.type & NANOSECONDS else 10**6
+
+
+def load_meta(table: Path) -> Meta:
+    """The structure of the table in a folder as it is now."""
+    path = table / "_meta"
+    try:
+        return parse_meta(path.read_bytes(), str(path))
+    except FileNotFoundError as error:
+        raise NotFound(f"{path}: no such file; give the folder of a QuestDB table, or create one") from error
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read: {error.strerror}; check the permissions") from error
 
 
 def parse_meta(data: bytes, name: str) -> Meta:
@@ -81,7 +93,7 @@ def parse_meta(data: bytes, name: str) -> Meta:
     roots = _roots([record[5] - 1 for record in records], name)
     live = sorted((roots[at], at) for at, record in enumerate(records) if record[0] > 0)
     _check_live(live, names, name)
-    columns = {at: Column(names[at], records[at][0], root) for root, at in live}
+    columns = {at: TableColumn(names[at], records[at][0], root) for root, at in live}
     timestamp = columns.get(timestamp_index)
     if timestamp_index >= 0 and (timestamp is None or timestamp.type & TAG_MASK != Tag.TIMESTAMP):
         raise _damaged(name, f"column {timestamp_index}, the designated timestamp, is dropped or no timestamp")

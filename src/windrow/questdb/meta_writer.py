@@ -7,7 +7,7 @@ import struct
 import pyarrow as pa
 
 from windrow.errors import InvalidInput
-from windrow.questdb.meta import Column, Meta, PartitionUnit
+from windrow.questdb.meta import Meta, PartitionUnit, TableColumn
 from windrow.sidecar.types import TIMESTAMP_NANO, Tag
 
 __all__ = ["arrow_schema", "describe_table", "encode_meta"]
@@ -46,7 +46,7 @@ def describe_table(schema: pa.Schema, timestamp: str, unit: PartitionUnit) -> Me
         raise InvalidInput("a table without partitions has no Parquet files; choose a unit such as PartitionUnit.DAY")
     if len({name.lower() for name in schema.names}) < len(schema.names):
         raise InvalidInput("two columns have one name, whatever their case; rename one")
-    columns = tuple(Column(field.name, _type(field), number) for number, field in enumerate(schema))
+    columns = tuple(TableColumn(field.name, _type(field), number) for number, field in enumerate(schema))
     designated = next((column for column in columns if column.name == timestamp), None)
     if designated is None or designated.type not in _TIMES:
         problem = f"{timestamp!r} is no column of microseconds or nanoseconds"

@@ -21,7 +21,6 @@ from pathlib import Path
 from windrow.errors import Conflict, Damaged, Incompatible, NotFound, StorageError, WindrowError
 from windrow.parquet.footer import MAGIC, TAIL_SIZE
 from windrow.questdb.backfill import backfill_timestamps
-from windrow.questdb.files import Files
 from windrow.questdb.txn import read_txn
 from windrow.sidecar import Sidecar
 from windrow.sidecar.build import build_sidecar, footer_bytes_of
@@ -30,6 +29,7 @@ from windrow.sidecar.layout import U32
 from windrow.sidecar.rewrite import Sections, rewrite
 from windrow.sidecar.structure import Footer
 from windrow.storage.failures import disk_failure
+from windrow.storage.file_changes import Files
 
 __all__ = ["Action", "Step", "StepReport", "carry_out", "committed_bytes"]
 

@@ -15,9 +15,9 @@ from typing import Any
 from windrow.errors import Damaged, Incompatible, InvalidInput, NotFound, StorageError, WindrowError
 from windrow.model.units import format_bytes, format_count
 from windrow.parquet.footer import TAIL_SIZE, footer_length
-from windrow.questdb.inspection import DATA, SIDECAR, read_meta
+from windrow.questdb.folders import DATA, SIDECAR, partition_folder
+from windrow.questdb.inspection import read_meta
 from windrow.questdb.migration import Action, Step, committed_bytes
-from windrow.questdb.readers import partition_folder
 from windrow.questdb.registry import is_table_folder, table_folders
 from windrow.questdb.txn import Partition, read_txn
 from windrow.sidecar import Sidecar

@@ -10,7 +10,7 @@ import numpy as np
 from windrow.errors import Damaged, NotFound
 from windrow.parquet.footer import MAGIC, TAIL_SIZE
 from windrow.questdb.described import FileColumn
-from windrow.questdb.folders import partition_end
+from windrow.questdb.folders import DATA, SIDECAR, partition_end
 from windrow.questdb.meta import Meta
 from windrow.questdb.txn import Partition
 from windrow.questdb.types import column_type
@@ -19,9 +19,7 @@ from windrow.sidecar.build import build_sidecar
 from windrow.sidecar.layout import StatFlag
 from windrow.storage.local import OpenedFile
 
-__all__ = ["DATA", "SIDECAR", "FileColumn", "file_columns", "open_sidecar"]
-
-DATA, SIDECAR = "data.parquet", "_pm"
+__all__ = ["FileColumn", "file_columns", "open_sidecar"]
 
 
 def open_sidecar(folder: Path, partition: Partition, meta: Meta, data: OpenedFile, *, recover: bool) -> Sidecar:

@@ -18,12 +18,12 @@ import pyarrow as pa
 from windrow.closing import Closing
 from windrow.errors import Conflict, Damaged, NotFound, StorageError
 from windrow.questdb.committed import CommittedFile, check_partition
-from windrow.questdb.folders import folder_name
-from windrow.questdb.meta import Meta, parse_meta
+from windrow.questdb.folders import partition_folder
+from windrow.questdb.meta import Meta, load_meta
 from windrow.questdb.meta_writer import arrow_schema
 from windrow.questdb.txn import Partition, Txn, read_txn
 
-__all__ = ["HeldSnapshot", "hold_snapshot", "lock_folder", "partition_folder", "read_meta"]
+__all__ = ["HeldSnapshot", "hold_snapshot", "lock_folder"]
 
 _PAUSE = 0.001
 _GRACE = 3
@@ -62,7 +62,7 @@ def hold_snapshot(table: str | os.PathLike[str], *, deadline: float = 5.0) -> He
     failed: list[int] = []
     while True:
         txn = read_txn(folder / "_txn", deadline=max(end - time.monotonic(), 0.0))
-        snapshot = HeldSnapshot(txn, read_meta(folder), ())
+        snapshot = HeldSnapshot(txn, load_meta(folder), ())
         try:
             snapshot.files = tuple(_hold(folder, partition, snapshot) for partition in txn.partitions)
         except (NotFound, Damaged, Conflict):
@@ -73,22 +73,6 @@ def hold_snapshot(table: str | os.PathLike[str], *, deadline: float = 5.0) -> He
         else:
             return snapshot
         time.sleep(_PAUSE)
-
-
-def partition_folder(table: Path, meta: Meta, partition: Partition) -> Path:
-    """The folder of a partition."""
-    return table / folder_name(
-        meta.unit, partition.timestamp, partition.name_txn, ticks_per_second=meta.ticks_per_second
-    )
-
-
-def read_meta(table: Path) -> Meta:
-    """The structure of a table."""
-    path = table / "_meta"
-    try:
-        return parse_meta(path.read_bytes(), str(path))
-    except FileNotFoundError as error:
-        raise NotFound(f"{path}: no such file; give the folder of a table, or create one") from error
 
 
 def lock_folder(folder: Path, *, exclusive: bool) -> int:

@@ -17,9 +17,9 @@ from typing import Literal, NamedTuple
 from windrow.cache import CacheKey, CacheKind, MemoryCache
 from windrow.errors import Damaged, Incompatible, InvalidInput, NotFound, StorageError, WindrowError
 from windrow.questdb.described import describe
-from windrow.questdb.folders import folder_name
-from windrow.questdb.meta import Meta, parse_meta
-from windrow.questdb.partition import DATA, SIDECAR, FileColumn, file_columns, open_sidecar
+from windrow.questdb.folders import DATA, SIDECAR, partition_folder
+from windrow.questdb.meta import Meta, load_meta
+from windrow.questdb.partition import FileColumn, file_columns, open_sidecar
 from windrow.questdb.registry import table_name
 from windrow.questdb.txn import Partition, Txn, read_txn
 from windrow.storage import Identity, LocalStore, ObjectInfo
@@ -124,7 +124,7 @@ def open_snapshot(
         try:
             meta = _read_meta(path, txn)
             partitions = tuple(_Partitions(path, meta, native=native, recover=recover).open(txn))
-            skipped = tuple(_folder(meta, each) for each in txn.partitions if not each.is_parquet)
+            skipped = tuple(partition_folder(path, meta, each).name for each in txn.partitions if not each.is_parquet)
             return Snapshot(table_name(path), path, txn, meta, partitions, skipped)
         except (NotFound, Damaged, StorageError) as error:
             now = time.monotonic()
@@ -142,20 +142,13 @@ def _read_meta(folder: Path, txn: Txn) -> Meta:
     """The structure that `_txn` refers to; another one is an error that may pass."""
     path = folder / "_meta"
     try:
-        data = path.read_bytes()
-    except FileNotFoundError as error:
+        meta = load_meta(folder)
+    except NotFound as error:
         raise StorageError(f"{path}: there is no such file now", retryable=True) from error
-    except OSError as error:
-        raise StorageError(f"{path}: cannot be read: {error.strerror}; check the permissions") from error
-    meta = parse_meta(data, str(path))
     if meta.structure_version != txn.structure_version:
         problem = f"its structure version is {meta.structure_version}, that of _txn {txn.structure_version}"
         raise StorageError(f"{path}: {problem}", retryable=True)
     return meta
-
-
-def _folder(meta: Meta, partition: Partition) -> str:
-    return folder_name(meta.unit, partition.timestamp, partition.name_txn, ticks_per_second=meta.ticks_per_second)
 
 
 def _is_native(folder: Path, partition: str) -> Incompatible:
@@ -193,9 +186,10 @@ class _Partitions:
         for number, partition in enumerate(txn.partitions):
             if not partition.is_parquet:
                 if self._native == "refuse":
-                    raise _is_native(self._folder, _folder(self._meta, replace(partition, name_txn=-1)))
+                    named = partition_folder(self._folder, self._meta, replace(partition, name_txn=-1))
+                    raise _is_native(self._folder, named.name)
                 continue
-            folder = self._folder / _folder(self._meta, partition)
+            folder = partition_folder(self._folder, self._meta, partition)
             if partition.remote:
                 raise Incompatible(
                     f"{folder}: the partition is in cold storage (REMOTE in _txn), where Windrow does not read; bring "

@@ -19,16 +19,17 @@ from numpy.typing import NDArray
 
 from windrow.closing import Closing
 from windrow.errors import AlreadyExists, Closed, Conflict, Damaged, Incompatible, NotFound
-from windrow.questdb.committed import DATA, SIDECAR, CommittedFile, check_partition, describe_file
-from windrow.questdb.files import Files, FileSink
-from windrow.questdb.meta import PartitionUnit
+from windrow.questdb.committed import CommittedFile, check_partition, describe_file
+from windrow.questdb.folders import DATA, SIDECAR, partition_folder
+from windrow.questdb.meta import PartitionUnit, load_meta
 from windrow.questdb.meta_writer import describe_table, encode_meta
 from windrow.questdb.parquet_append import Growth, grow, has_columns, open_writer
-from windrow.questdb.readers import lock_folder, partition_folder, read_meta
+from windrow.questdb.readers import lock_folder
 from windrow.questdb.table_rows import TableRows, cut, recut
 from windrow.questdb.txn import GENERATED_BIT, PARQUET_BIT, Partition, Txn
 from windrow.questdb.txn_writer import TxnWriter, create_txn, empty_txn
-from windrow.sidecar import layout
+from windrow.sidecar.publish import publish_update
+from windrow.storage.file_changes import Files, FileSink
 
 __all__ = ["PartitionStore", "StoreOptions", "create_table"]
 
@@ -88,7 +89,7 @@ class PartitionStore(Closing):
         except Conflict as error:
             raise Conflict(f"{self._table}: another writer has the table open; close it first") from error
         try:
-            self._meta = read_meta(self._table)
+            self._meta = load_meta(self._table)
             if self._meta.is_wal:
                 raise Incompatible(f"{self._table}: QuestDB writes this table through its WAL; insert the rows there")
             self._rows = TableRows(self._meta, str(self._table))
@@ -200,16 +201,13 @@ class PartitionStore(Closing):
         return times
 
     def _write_growth(self, file: CommittedFile, growth: Growth) -> None:
-        files, pm = self._files, file.folder / SIDECAR
+        files = self._files
         if file.path.stat().st_size > growth.start:
             # A writer died here. Readers of plain Parquet look for the footer at the end of the file.
             files.truncate(file.path, growth.start)
         files.write_at(file.path, growth.start, growth.data)
         files.sync(file.path)
-        files.write_at(pm, growth.update.base, growth.update.data)
-        files.sync(pm)
-        files.write_at(pm, 0, layout.U64.pack(growth.update.size))
-        files.sync(pm)
+        publish_update(file.folder / SIDECAR, growth.update, files)
 
     def _rewritten(self, partition: Partition, file: CommittedFile, changes: Changes) -> Partition:
         """Write a partition into a new folder, with what changes."""

@@ -73,9 +73,9 @@ def _granules(
 def _offset_indexes(chunks: NDArray[np.void], read: Read, name: str) -> list[list[OffsetIndex]]:
     """The offset index of every chunk, by row group; nothing for a row group in which one is missing."""
     starts, lengths = chunks["offset_index_offset"], chunks["offset_index_length"]
-    known = ((starts > 0) & (lengths > 0)).all(axis=1) & (chunks.shape[1] > 0)
-    parsed = iter(_parsed(starts[known].reshape(-1), lengths[known].reshape(-1), read, name))
-    return [list(islice(parsed, chunks.shape[1])) if each else [] for each in known.tolist()]
+    is_whole = ((starts > 0) & (lengths > 0)).all(axis=1) & (chunks.shape[1] > 0)
+    parsed = iter(_parsed(starts[is_whole].reshape(-1), lengths[is_whole].reshape(-1), read, name))
+    return [list(islice(parsed, chunks.shape[1])) if each else [] for each in is_whole.tolist()]
 
 
 def _parsed(starts: NDArray[np.int64], lengths: NDArray[np.int64], read: Read, name: str) -> list[OffsetIndex]:

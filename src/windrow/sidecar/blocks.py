@@ -29,7 +29,7 @@ class RowGroups:
     """`CHUNK` records by row group and column."""
     long_bounds: LongBounds | None = None
     blooms: Mapping[tuple[int, int], bytes] = field(default_factory=dict)
-    """Bitsets to be kept in the sidecar, by row group and column."""
+    """Bitsets that go into the sidecar, by row group and column."""
     external_blooms: Mapping[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     """Offset and length of filters that stay in the Parquet file, by row group and column."""
     pages: NDArray[np.void] | None = None

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from windrow.errors import InvalidInput
 from windrow.sidecar import layout
+from windrow.sidecar.layout import Side
 
 
 class Spans(NamedTuple):
@@ -63,8 +64,19 @@ def _inline(heap: bytes, starts: NDArray[np.int64], lengths: NDArray[np.int64]) 
     # A word at every byte, so that one lookup takes all bytes of a slot; the last ones begin inside of the last word.
     words: NDArray[np.uint64] = np.ndarray(last + 1, "<u8", heap, strides=(1,))
     beyond = np.maximum(starts - last, 0)
-    found = words[starts - beyond] >> (beyond * 8).astype(np.uint64) if beyond.any() else words[starts]
-    return found & _LOW_BYTES[lengths]
+    slots: NDArray[np.uint64] = (
+        words[starts - beyond] >> (beyond * 8).astype(np.uint64) if beyond.any() else words[starts]
+    )
+    return slots & _LOW_BYTES[lengths]
+
+
+def far_places(
+    chunks: NDArray[np.void], side: Side, regions: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where bounds begin that are out of line, and how long they are; regions are those of their row groups."""
+    slots = chunks[side.slot]
+    starts = regions + (slots >> np.uint64(16)).astype(np.int64)
+    return starts, (slots & np.uint64(layout.LONGEST_BOUND)).astype(np.int64)
 
 
 def joined(parts: Sequence[LongBounds]) -> LongBounds | None:

@@ -2,7 +2,7 @@
 
 Asking ten thousand small sidecars one by one costs ten thousand times the overhead of an array operation. Sidecars of
 files with the same columns differ in their row groups alone, so laid end to end they are one sidecar with many row
-groups, and whoever prunes or restores footers needs not know. Bloom filters are not part of it: they are asked for
+groups, and readers take it for one file. Bloom filters are not part of it: they are asked for
 row groups that are left, and those of a file are in its own sidecar.
 """
 

@@ -61,7 +61,7 @@ class Bound:
         self.values = values
         """Numbers for fixed-width physical types, `bytes` objects for byte arrays."""
         self.present = present
-        """Where a value means something."""
+        """Where there is a value."""
         self._forms = forms
         self._bits = bits
 
@@ -109,43 +109,43 @@ class ColumnChunks:
 
     @property
     def null_count(self) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-        """The number of nulls, and where it is known."""
+        """The number of nulls, and where there is one."""
         return self._words[:, 4], _has(self._forms, _NULL_COUNT)
 
     @property
     def distinct_count(self) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-        """The number of distinct values, and where it is known."""
+        """The number of distinct values, and where there is one."""
         return self._words[:, 5], _has(self._forms, _DISTINCT_COUNT)
 
     @property
     def all_null(self) -> NDArray[np.bool_]:
-        """Row groups in which the column is known to hold nothing but nulls."""
-        count, known = self.null_count
-        all_null: NDArray[np.bool_] = known & (count == self._words[:, 1])
+        """Row groups in which the column holds nothing but nulls for certain."""
+        count, counted = self.null_count
+        all_null: NDArray[np.bool_] = counted & (count == self._words[:, 1])
         return all_null
 
     @property
     def minimum(self) -> Bound:
         """The smallest value of every row group, as `order` compares."""
-        return self._told_apart(self.stored_minimum)
+        return self._comparable(self.stored_minimum)
 
     @property
     def maximum(self) -> Bound:
         """The largest value of every row group, as `order` compares."""
-        return self._told_apart(self.stored_maximum)
+        return self._comparable(self.stored_maximum)
 
     @property
     def stored_minimum(self) -> Bound:
-        """The minimum, also where it is unknown how it compares."""
+        """The minimum, also where its order is uncertain."""
         return self._bound(_MIN, self._minima)
 
     @property
     def stored_maximum(self) -> Bound:
-        """The maximum, also where it is unknown how it compares."""
+        """The maximum, also where its order is uncertain."""
         return self._bound(_MAX, self._maxima)
 
-    def _told_apart(self, bound: Bound) -> Bound:
-        """The bound where it can be told how it compares: it may be unknown whether integers are unsigned."""
+    def _comparable(self, bound: Bound) -> Bound:
+        """The bound where its order is certain: without a schema, integers may be signed or unsigned."""
         if not may_be_unsigned(self.column_type, self.physical_type) or self.order != Order.SIGN_UNKNOWN:
             return bound
         maximum = self.stored_maximum
@@ -156,7 +156,7 @@ class ColumnChunks:
         dtype = NUMBERS.get(self.physical_type)
         if dtype is None:
             return Bound(*self._byte_strings(bits, slots), self._forms, bits)
-        # A bound of another width is not a value of this type; whoever wrote it, it must not prune.
+        # A bound of another width is not a value of this type; it must not prune.
         present = (self._forms & bits.form) == bits.forms[dtype.itemsize]
         return Bound(_low_bytes(slots, dtype), present, self._forms, bits)
 

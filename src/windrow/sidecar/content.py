@@ -1,4 +1,4 @@
-"""The bytes of a sidecar: held in memory, or in an open file of which only what is asked for is read.
+"""The bytes of a sidecar: held in memory, or in an open file, read piece by piece.
 
 A file may grow while it is read, so its length is no boundary. Its first word is: a writer patches it last. That word
 is read first, then no more bytes than it commits.
@@ -38,7 +38,7 @@ class Held:
         return self.buffer[start : start + length]
 
 
-class OpenFile:
+class OpenSidecar:
     """A file that is too large to be read for one question.
 
     A mapping would cost a page fault for every place that is touched, and more to be undone, so it is made only when
@@ -87,7 +87,7 @@ class OpenFile:
         return Damaged(f"{self.path}: {problem}; rebuild the sidecar from its Parquet file")
 
 
-Content = Held | OpenFile
+Content = Held | OpenSidecar
 
 
 def open_content(path: str) -> Content:
@@ -105,7 +105,7 @@ def open_content(path: str) -> Content:
     except OSError as error:
         raise StorageError(f"{path}: cannot be read: {error.strerror}; check that it is a file") from error
     finally:
-        if not isinstance(content, OpenFile):
+        if not isinstance(content, OpenSidecar):
             os.close(descriptor)
     return content
 
@@ -124,14 +124,14 @@ def _look(descriptor: int, path: str) -> Content | None:
     return Held(data, committed) if len(data) == committed else None
 
 
-def _open_file(descriptor: int, path: str, committed: int) -> OpenFile | None:
+def _open_file(descriptor: int, path: str, committed: int) -> OpenSidecar | None:
     tail = os.pread(descriptor, _TAIL, committed - _TAIL)
-    return OpenFile(descriptor, path, committed, tail, committed) if len(tail) == _TAIL else None
+    return OpenSidecar(descriptor, path, committed, tail, committed) if len(tail) == _TAIL else None
 
 
 def _uncommitted(descriptor: int, path: str) -> Content:
-    """The bytes of a file that cannot be a sidecar, for whoever says what is wrong with it."""
+    """The bytes of a file that cannot be a sidecar; the error of its reader says what is wrong."""
     size = os.fstat(descriptor).st_size
     if size > READ_WHOLE:
-        return OpenFile(descriptor, path, size, os.pread(descriptor, _TAIL, size - _TAIL))
+        return OpenSidecar(descriptor, path, size, os.pread(descriptor, _TAIL, size - _TAIL))
     return Held(os.pread(descriptor, READ_WHOLE, 0))

@@ -1,4 +1,4 @@
-"""From the footer of a Parquet file, whoever wrote it, to the file's sidecar.
+"""From the footer of a Parquet file of any writer to the file's sidecar.
 
 What a chunk record can hold is taken over as it is. What it cannot hold, but a reader would otherwise open the footer
 for, goes into our own sections; `extensions=False` leaves them out and gives the bytes that QuestDB's converter writes.
@@ -6,9 +6,9 @@ for, goes into our own sections; `extensions=False` leaves them out and gives th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeVar
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from windrow.errors import Incompatible, InvalidInput
 from windrow.parquet import chunk as parquet
 from windrow.parquet.bloom import find_bits, read_bloom
+from windrow.parquet.codecs import Codec
 from windrow.parquet.footer import ParquetFooter, SortingColumn
 from windrow.parquet.schema import Leaf, PhysicalType, Repetition
 from windrow.sidecar import layout, types
@@ -23,35 +24,36 @@ from windrow.sidecar.blocks import RowGroups
 from windrow.sidecar.bounds import LongBounds, Spans, joined, place_bounds
 from windrow.sidecar.extensions import schema_section, snapshot_entries
 from windrow.sidecar.granules import GranuleIndex, encode_granules
-from windrow.sidecar.layout import ColumnFlag, Encoding, Order, PageFlag, StatFlag
+from windrow.sidecar.layout import ColumnFlag, EncodingBit, Order, PageFlag, StatFlag
 from windrow.sidecar.questdb_key import ColumnNote, Notes, read_notes
 from windrow.sidecar.reader import Sidecar
-from windrow.sidecar.writer import Columns, Snapshot, Update, create, update
+from windrow.sidecar.writer import Columns, SnapshotFields, Update, create, update
 
-Filter = TypeVar("Filter")
 Read = Callable[[int, int], bytes]
 """Bytes of a Parquet file, by offset and length."""
 
-_ENCODINGS = (
-    (parquet.Encoding.PLAIN, Encoding.PLAIN),
-    (parquet.Encoding.PLAIN_DICTIONARY, Encoding.RLE_DICTIONARY),
-    (parquet.Encoding.RLE_DICTIONARY, Encoding.RLE_DICTIONARY),
-    (parquet.Encoding.DELTA_BINARY_PACKED, Encoding.DELTA_BINARY_PACKED),
-    (parquet.Encoding.DELTA_LENGTH_BYTE_ARRAY, Encoding.DELTA_LENGTH_BYTE_ARRAY),
-    (parquet.Encoding.DELTA_BYTE_ARRAY, Encoding.DELTA_BYTE_ARRAY),
-    (parquet.Encoding.BYTE_STREAM_SPLIT, Encoding.BYTE_STREAM_SPLIT),
+ENCODINGS = (
+    (parquet.Encoding.PLAIN, EncodingBit.PLAIN),
+    (parquet.Encoding.PLAIN_DICTIONARY, EncodingBit.RLE_DICTIONARY),
+    (parquet.Encoding.RLE_DICTIONARY, EncodingBit.RLE_DICTIONARY),
+    (parquet.Encoding.DELTA_BINARY_PACKED, EncodingBit.DELTA_BINARY_PACKED),
+    (parquet.Encoding.DELTA_LENGTH_BYTE_ARRAY, EncodingBit.DELTA_LENGTH_BYTE_ARRAY),
+    (parquet.Encoding.DELTA_BYTE_ARRAY, EncodingBit.DELTA_BYTE_ARRAY),
+    (parquet.Encoding.BYTE_STREAM_SPLIT, EncodingBit.BYTE_STREAM_SPLIT),
 )
+"""Parquet's encodings, and the bit of a chunk record for each."""
 PAGE_FLAGS = (
     (parquet.HAS_DICTIONARY_OFFSET, PageFlag.HAS_DICTIONARY_OFFSET),
     (parquet.HAS_STATISTICS, PageFlag.HAS_STATISTICS),
     (parquet.NAN_FREE, PageFlag.NAN_FREE),
     (parquet.UNKNOWN_ENCODING, PageFlag.UNKNOWN_ENCODING),
 )
-"""What is known of a chunk in a Parquet footer, and the bit of a `PAGES` record for it."""
-_COUNTS = (
+"""The flags of a chunk in a Parquet footer, and the bit of a `PAGES` record for each."""
+COUNTS = (
     ("null_count", parquet.HAS_NULL_COUNT, StatFlag.NULL_COUNT_PRESENT),
     ("distinct_count", parquet.HAS_DISTINCT_COUNT, StatFlag.DISTINCT_COUNT_PRESENT),
 )
+"""Counts of a chunk, with the flag of each in a Parquet footer and in a chunk record."""
 _CHUNKS_AT_ONCE = 4096
 _BLOOM_HEADER = 64
 """More bytes than the header of a split-block filter has."""
@@ -77,7 +79,7 @@ class Source:
 
 
 def convert(source: Source, *, extensions: bool = True, external_blooms: bool = False, unused_bytes: int = 0) -> bytes:
-    """The sidecar of a Parquet file, of which so many bytes are in no row group.
+    """The sidecar of a Parquet file; `unused_bytes` of it are in no row group.
 
     With `external_blooms`, bloom filters stay in that file and are referred to.
     """
@@ -90,26 +92,6 @@ def convert(source: Source, *, extensions: bool = True, external_blooms: bool = 
     return create(columns, groups, snapshot)
 
 
-def convert_update(sidecar: Sidecar, source: Source, *, unused_bytes: int, seq_txn: int | None = None) -> Update:
-    """What is appended to a sidecar after row groups were added to its Parquet file, or replaced.
-
-    A row group is unchanged when its first column starts at the same byte. Our own sections are kept up where they are,
-    and bloom filters stay where those of the sidecar are.
-    """
-    extensions = bool(sidecar.header.feature_flags & layout.Feature.WINDROW_SCHEMA)
-    groups = describe_row_groups(source, extensions=extensions, external_blooms=sidecar.header.bloom_external)
-    _check_same_columns(sidecar, source)
-    old, new = sidecar.row_group_count, len(groups)
-    if new < old:
-        problem = f"{new} row groups where the sidecar has {old}"
-        raise InvalidInput(f"{source.name}: {problem}; an update cannot drop row groups, write a new sidecar")
-    changed = np.ones(new, bool)
-    changed[:old] = _moved(sidecar, groups)
-    targets = np.flatnonzero(changed).tolist()
-    snapshot = _snapshot(source, seq_txn=seq_txn, extensions=extensions, unused_bytes=unused_bytes)
-    return update(sidecar, _chosen(groups, targets), targets, snapshot)
-
-
 def convert_changes(
     sidecar: Sidecar,
     changed: Source,
@@ -119,17 +101,19 @@ def convert_changes(
     unused_bytes: int,
     seq_txn: int | None = None,
 ) -> Update:
-    """The same as `convert_update`, from the new row groups alone: its cost does not grow with the file.
+    """What is appended to a sidecar after row groups were added to its Parquet file, or replaced.
 
-    The footer of `changed` has only these row groups, which become those at `targets`. `footer_length` is the length of
-    the whole file's footer.
+    The footer of `changed` has only these row groups, which become those at `targets`: the cost does not grow with the
+    file. `footer_length` is the length of the whole file's footer. Our own sections are kept up where they are, and
+    bloom filters stay where those of the sidecar are.
     """
     extensions = bool(sidecar.header.feature_flags & layout.Feature.WINDROW_SCHEMA)
     _check_same_columns(sidecar, changed)
     snapshot = _snapshot(changed, seq_txn=seq_txn, extensions=extensions, unused_bytes=unused_bytes)
     offset = changed.parquet_size - layout.PARQUET_TAIL - footer_length
     snapshot = replace(snapshot, parquet_footer_offset=offset, parquet_footer_length=footer_length)
-    return update(sidecar, describe_row_groups(changed, extensions=extensions), targets, snapshot)
+    groups = describe_row_groups(changed, extensions=extensions, external_blooms=sidecar.header.bloom_external)
+    return update(sidecar, groups, targets, snapshot)
 
 
 def describe_columns(source: Source, notes: Notes | None, *, extensions: bool = True) -> Columns:
@@ -187,18 +171,18 @@ def _describe_chunks(chunks: NDArray[np.void], stored: NDArray[np.void], metadat
     if (flags & parquet.HAS_FILE_PATH).any():
         raise Incompatible(f"{name}: chunks are in other files; merge them into one Parquet file first")
     chunks["codec"] = _codecs(stored, name)
-    chunks["encodings"] = _mapped(stored["encodings"], [(1 << theirs, ours) for theirs, ours in _ENCODINGS])
+    chunks["encodings"] = _mapped(stored["encodings"], [(1 << theirs, ours) for theirs, ours in ENCODINGS])
     has_dictionary = (flags & parquet.HAS_DICTIONARY_OFFSET) != 0
     starts = np.where(has_dictionary, stored["dictionary_page_offset"], stored["data_page_offset"])
     chunks["byte_range_start"] = np.maximum(starts, 0)
     chunks["num_values"] = np.maximum(stored["num_values"], 0)
     chunks["total_compressed"] = np.maximum(stored["total_compressed_size"], 0)
     counts = np.zeros(stored.shape, np.uint8)
-    for field, theirs, ours in _COUNTS:
+    for field, theirs, ours in COUNTS:
         # A negative count says nothing; as 0 it would claim that there are no nulls, and prune by that.
-        known = ((flags & theirs) != 0) & (stored[field] >= 0)
-        chunks[field] = np.where(known, stored[field], 0)
-        counts |= known * np.uint8(ours)
+        counted = ((flags & theirs) != 0) & (stored[field] >= 0)
+        chunks[field] = np.where(counted, stored[field], 0)
+        counts |= counted * np.uint8(ours)
     chunks["stat_flags"] = counts
     minimum = _spans(stored, flags, "min", parquet.HAS_MIN_VALUE, parquet.MIN_EXACT_FALSE)
     maximum = _spans(stored, flags, "max", parquet.HAS_MAX_VALUE, parquet.MAX_EXACT_FALSE)
@@ -266,7 +250,7 @@ def _designated_timestamp(footer: ParquetFooter, notes: Notes | None, sorting: S
 
 def _codecs(stored: NDArray[np.void], name: str) -> NDArray[np.int32]:
     codecs: NDArray[np.int32] = stored["codec"]
-    unknown = np.argwhere((codecs < 0) | (codecs > max(layout.Codec)))
+    unknown = np.argwhere((codecs < 0) | (codecs > max(Codec)))
     if len(unknown):
         group, column = unknown[0].tolist()
         problem = f"row group {group}, column {column} is compressed with the unknown codec {codecs[group, column]}"
@@ -278,8 +262,8 @@ def _spans(
     stored: NDArray[np.void], flags: NDArray[np.uint32], side: Literal["min", "max"], present: int, inexact: int
 ) -> Spans:
     lengths = stored[f"{side}_length"]
-    kept = ((flags & present) != 0) & (lengths <= layout.LONGEST_BOUND)
-    return Spans(stored[f"{side}_offset"], np.where(kept, lengths, 0), (flags & inexact) == 0)
+    fits = ((flags & present) != 0) & (lengths <= layout.LONGEST_BOUND)
+    return Spans(stored[f"{side}_offset"], np.where(fits, lengths, 0), (flags & inexact) == 0)
 
 
 def _mapped(flags: NDArray[np.uint32], bits: Sequence[tuple[int, int]]) -> NDArray[np.uint8]:
@@ -307,7 +291,7 @@ def _describe_pages(pages: NDArray[np.void], stored: NDArray[np.void]) -> None:
 
 
 def _blooms(source: Source) -> dict[tuple[int, int], bytes]:
-    """The filters that can be taken over: those whose length is known, which old writers do not say."""
+    """The filters that can be taken over: those with a length, which old writers leave out."""
     if source.read is None:
         return {}
     filters = {}
@@ -337,7 +321,7 @@ def _stored_blooms(source: Source) -> Iterator[tuple[tuple[int, int], int, int]]
         yield (group, column), int(offsets[group, column]), int(lengths[group, column])
 
 
-def _snapshot(source: Source, *, seq_txn: int | None, extensions: bool, unused_bytes: int = 0) -> Snapshot:
+def _snapshot(source: Source, *, seq_txn: int | None, extensions: bool, unused_bytes: int = 0) -> SnapshotFields:
     footer, length = source.footer, len(source.footer.metadata)
     offset = source.parquet_size - layout.PARQUET_TAIL - length
     if offset < 0:
@@ -347,44 +331,15 @@ def _snapshot(source: Source, *, seq_txn: int | None, extensions: bool, unused_b
         entries = snapshot_entries(
             created_by=footer.created_by, version=footer.version, key_value=footer.key_value, etag=source.etag
         )
-    return Snapshot(offset, length, unused_bytes, seq_txn, None, entries)
+    return SnapshotFields(offset, length, unused_bytes, seq_txn, None, entries)
 
 
 def _check_same_columns(sidecar: Sidecar, source: Source) -> None:
     leaves = source.footer.leaves
     names = tuple(leaf.root.name for leaf in leaves)
     physical = [leaf.element.physical_type for leaf in leaves]
-    known = sidecar.extensions.schema_bytes
-    same_schema = known is None or known == source.footer.schema_bytes
+    schema = sidecar.extensions.schema_bytes
+    same_schema = schema is None or schema == source.footer.schema_bytes
     if sidecar.names != names or sidecar.descriptors["physical_type"].tolist() != physical or not same_schema:
         problem = f"its columns are not those of the sidecar {sidecar.name}"
         raise InvalidInput(f"{source.name}: {problem}; columns never change in a sidecar, write a new one")
-
-
-def _moved(sidecar: Sidecar, groups: RowGroups) -> NDArray[np.bool_]:
-    """Row groups whose first column starts at another byte than before; without columns none can be told apart."""
-    if not sidecar.column_count:
-        return np.zeros(sidecar.row_group_count, bool)
-    before = sidecar.column(0).records["byte_range_start"]
-    moved: NDArray[np.bool_] = before != groups.chunks["byte_range_start"][: len(before), 0]
-    return moved
-
-
-def _chosen(groups: RowGroups, targets: Sequence[int]) -> RowGroups:
-    """Some of the row groups."""
-    position = {group: i for i, group in enumerate(targets)}
-    bounds = groups.long_bounds
-    return RowGroups(
-        groups.rows[list(targets)],
-        groups.chunks[list(targets)],
-        bounds and bounds._replace(starts=bounds.starts[list(targets)], lengths=bounds.lengths[list(targets)]),
-        _of_groups(groups.blooms, position),
-        _of_groups(groups.external_blooms, position),
-        None if groups.pages is None else groups.pages[list(targets)],
-        None if groups.granules is None else [groups.granules[target] for target in targets],
-    )
-
-
-def _of_groups(filters: Mapping[tuple[int, int], Filter], position: Mapping[int, int]) -> dict[tuple[int, int], Filter]:
-    """The filters of row groups that have a position, by that position and column."""
-    return {(position[group], column): found for (group, column), found in filters.items() if group in position}

@@ -37,7 +37,7 @@ _MOST_GRANULES = 256
 
 
 class Extensions:
-    """The Windrow sections of one snapshot, read when asked for; what is not there is `None`."""
+    """The Windrow sections of one snapshot, read on demand; what is not there is `None`."""
 
     def __init__(
         self,
@@ -84,10 +84,6 @@ class Extensions:
         footer = parse_schema(self.schema_bytes, self.column_orders_bytes, self._name)
         return replace(footer, created_by=self.created_by)
 
-    def schema_place(self, code: SchemaCode) -> tuple[int, int] | None:
-        """The byte range of an entry of the header's section."""
-        return self._schema.get(code)
-
     # ---- true of this snapshot
 
     @cached_property
@@ -124,7 +120,7 @@ class Extensions:
         table = self.tables[SnapshotCode.PAGES]
         if table is None:
             return None
-        # Where there is no record any place inside of the file will do; the mask says that it means nothing.
+        # Where there is no record any place inside of the file will do: the mask leaves it out.
         first = np.where(table > 0, table + column * layout.PAGES_WORDS, 0)
         words = self._words[first[:, None] + np.where(table[:, None] > 0, _PAGE_FIELDS, 0)]
         return words.view(layout.PAGES)[:, 0], table > 0
@@ -139,7 +135,7 @@ class Extensions:
 
     @cached_property
     def granule_counts(self) -> NDArray[np.int64]:
-        """How many granules every row group has; 0 where that is not known."""
+        """How many granules every row group has; 0 where there is no index."""
         table = self.tables[SnapshotCode.GRANULES]
         if table is None:
             return np.zeros(self._footer.row_group_count, np.int64)
@@ -152,18 +148,18 @@ class Extensions:
         table = self.tables[SnapshotCode.GRANULES]
         if table is None or not table[row_group]:
             return None
-        known = self._known_granules
-        if row_group not in known:
-            if len(known) >= _MOST_GRANULES:
-                known.clear()
+        decoded = self._decoded_granules
+        if row_group not in decoded:
+            if len(decoded) >= _MOST_GRANULES:
+                decoded.clear()
             start = int(table[row_group]) * layout.WORD
             columns = self._header.column_count
-            known[row_group] = decode_granules(self._buffer, start, self._footer.offset, columns, self._name)
-        return known[row_group]
+            decoded[row_group] = decode_granules(self._buffer, start, self._footer.offset, columns, self._name)
+        return decoded[row_group]
 
     @cached_property
-    def _known_granules(self) -> dict[int, GranuleIndex]:
-        """Those that were asked for last: the same ones are asked for again and again while a scan is planned."""
+    def _decoded_granules(self) -> dict[int, GranuleIndex]:
+        """The indexes in use: a plan comes back to the same ones again and again."""
         return {}
 
     @cached_property
@@ -195,12 +191,12 @@ class Extensions:
         return self._entries(self._snapshot_section, layout.U32.size, _SNAPSHOT_CODES)
 
     def _entries(
-        self, section: tuple[int, int] | None, before: int, known: frozenset[int]
+        self, section: tuple[int, int] | None, before: int, codes: frozenset[int]
     ) -> dict[int, tuple[int, int]]:
-        """Where the known entries of a section are; `before` is how many of its bytes are not entries."""
-        found: dict[int, tuple[int, int]] = {}
+        """Where the entries of these codes are in a section; `before` is how many of its bytes are not entries."""
+        places: dict[int, tuple[int, int]] = {}
         if section is None:
-            return found
+            return places
         position, end = section[0] + before, section[1]
         while position < end:
             start = position + layout.U32_PAIR.size
@@ -210,23 +206,23 @@ class Extensions:
             position = start + length
             if position > end:
                 raise self._damaged("Windrow section", start, f"entry {code} of {length} bytes is cut off")
-            if code in known:
-                found.setdefault(code, (start, position))
-        return found
+            if code in codes:
+                places.setdefault(code, (start, position))
+        return places
 
     def _content(self, entries: dict[int, tuple[int, int]], code: int) -> bytes | None:
-        found = entries.get(code)
-        return None if found is None else bytes(self._buffer[found[0] : found[1]])
+        place = entries.get(code)
+        return None if place is None else bytes(self._buffer[slice(*place)])
 
     def _text(self, code: SnapshotCode) -> str | None:
         content = self._content(self._snapshot, code)
         return None if content is None else _text(content)
 
     def _table(self, code: SnapshotCode, size: int) -> NDArray[np.int64] | None:
-        found = self._snapshot.get(code)
-        if found is None:
+        place = self._snapshot.get(code)
+        if place is None:
             return None
-        start, end = found
+        start, end = place
         count = self._footer.row_group_count
         if end - start != count * layout.ENTRY_SIZE:
             raise self._damaged(code.name, start, f"not one place for each of {count} row groups")
@@ -278,7 +274,7 @@ def encode_entries(entries: Mapping[int, bytes]) -> bytes:
 
 
 def _bytes(text: str) -> bytes:
-    """Text as a Parquet footer gave it: bytes that were no UTF-8 are kept as they were."""
+    """Text as a Parquet footer gave it: bytes that were no UTF-8 stay as they were."""
     return text.encode(errors="surrogateescape")
 
 

@@ -1,7 +1,7 @@
-"""What is known of columns in the granules of row groups: bounds of the row group, keys, and the file's page index.
+"""Bounds of columns in the granules of row groups: by the row group, by keys, and by the file's page index.
 
 Keys tell of sort columns, and are in the sidecar. Of other columns the column index of the Parquet file tells, which
-has bounds for every page; it is asked for on request, since it has to be read from the file.
+has bounds for every page; it is read on request, since it lies in the file.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PageIndexes: TypeAlias = Callable[[int, int], bytes | None]
 
 
 class GranuleBounds:
-    """The granules of some row groups, and what is known of their columns."""
+    """The granules of some row groups, and the bounds of their columns."""
 
     def __init__(
         self, indexes: Mapping[int, GranuleIndex], inherited: BoundsOf, columns: Mapping[str, FlatColumn]
@@ -47,7 +47,7 @@ class GranuleBounds:
         return self._size
 
     def split(self, may_match: Mask) -> dict[int, Mask]:
-        """What was found of all granules, by row group."""
+        """A mask of all granules, by row group."""
         parts = np.split(may_match, self._starts[1:]) if self._indexes else []
         return dict(zip(self._indexes, parts, strict=True))
 
@@ -68,35 +68,35 @@ class GranuleBounds:
 
         return bounds_of
 
-    def _each(self, name: str, known: Callable[[int, int, str, FlatColumn], Bounds]) -> Bounds | None:
+    def _each(self, name: str, bounds: Callable[[int, int, str, FlatColumn], Bounds]) -> Bounds | None:
         column = self._columns.get(name)
         if column is None or not self._indexes:
             return self._inherited(name)
-        return Bounds.joined([known(at, group, name, column) for at, group in enumerate(self._indexes)])
+        return Bounds.joined([bounds(at, group, name, column) for at, group in enumerate(self._indexes)])
 
     def _by_keys(self, at: int, row_group: int, name: str, column: FlatColumn) -> Bounds:
-        """What is known of the granules of one row group; it is worked out once."""
+        """The bounds of the granules of one row group; they are worked out once."""
         index = self._indexes[row_group]
-        known: Bounds | None = index.known.get(column)
-        if known is None:
+        bounds: Bounds | None = index.derived.get(column)
+        if bounds is None:
             inherited = self._inherited(name)
             assert inherited is not None  # noqa: S101 (the column is there)
             owners = np.full(len(index.rows), at)
-            known = index.known[column] = tightened(inherited.take(owners), _told_by_keys(index, column))
-        return known
+            bounds = index.derived[column] = tightened(inherited.take(owners), _bounds_by_keys(index, column))
+        return bounds
 
     def _by_pages(self, pages: PageIndexes, at: int, row_group: int, name: str, column: FlatColumn) -> Bounds:
-        index, known = self._indexes[row_group], self._by_keys(at, row_group, name, column)
+        index, by_keys = self._indexes[row_group], self._by_keys(at, row_group, name, column)
         if _level(index, column) is not None or not index.page_sizes[column.position].all():
-            return known
+            return by_keys
         place = column, "pages"
-        if place not in index.known:
+        if place not in index.derived:
             data = pages(row_group, column.position)
-            told = None if data is None else _told_by_pages(data, index, column, known)
-            if told is None:
-                return known
-            index.known[place] = tightened(known, told)
-        tighter: Bounds = index.known[place]
+            by_pages = None if data is None else _bounds_by_pages(data, index, column, by_keys)
+            if by_pages is None:
+                return by_keys
+            index.derived[place] = tightened(by_keys, by_pages)
+        tighter: Bounds = index.derived[place]
         return tighter
 
 
@@ -105,7 +105,7 @@ def _level(index: GranuleIndex, column: FlatColumn) -> int | None:
     return next((level for level, key in enumerate(index.keys) if key.column == column.position), None)
 
 
-def _told_by_keys(index: GranuleIndex, column: FlatColumn) -> KeyBounds:
+def _bounds_by_keys(index: GranuleIndex, column: FlatColumn) -> KeyBounds:
     size, level = len(index.rows), _level(index, column)
     if level is None:
         return KeyBounds.unknown(size, column.type)
@@ -114,8 +114,8 @@ def _told_by_keys(index: GranuleIndex, column: FlatColumn) -> KeyBounds:
     return key_bounds(values, present, key.nulls, tied(before, size), descending=column.descending)
 
 
-def _told_by_pages(data: bytes, granules: GranuleIndex, column: FlatColumn, known: Bounds) -> KeyBounds | None:
-    """What a column index tells; None of one that is damaged, or that contradicts what is known of the pages."""
+def _bounds_by_pages(data: bytes, granules: GranuleIndex, column: FlatColumn, by_keys: Bounds) -> KeyBounds | None:
+    """The bounds of a column index; None for one that is damaged, or that contradicts the granule index."""
     try:
         index = parse_column_index(data, name="column index")
     except Damaged:
@@ -129,17 +129,17 @@ def _told_by_pages(data: bytes, granules: GranuleIndex, column: FlatColumn, know
     high, has_high = _page_values(index, index.max_values, column)
     nowhere = np.zeros(len(rows), bool)
     # Where the bounds of the row group are not to be trusted, neither are those of its pages.
-    has_minimum, has_maximum = known.usable
+    has_minimum, has_maximum = by_keys.usable
     null_free = nowhere if counts is None else counts == 0
     return KeyBounds(low, has_low & has_minimum, high, has_high & has_maximum, nulls, null_free, nowhere)
 
 
 def _page_values(index: ColumnIndex, values: list[bytes], column: FlatColumn) -> tuple[NDArray[Any], Mask]:
     cells = [None if null else value for value, null in zip(values, index.null_pages.tolist(), strict=True)]
-    found, present = _values(first_keys(column.position, cells), column)
+    bounds, present = _values(first_keys(column.position, cells), column)
     if column.type.family is Family.NUMBER and column.physical_type == PhysicalType.BYTE_ARRAY:
-        return found, np.zeros(len(present), bool)  # a number that lost its last bytes is another number
-    return found, present
+        return bounds, np.zeros(len(present), bool)  # a number that lost its last bytes is another number
+    return bounds, present
 
 
 def _values(key: FirstKeys, column: FlatColumn) -> tuple[NDArray[Any], Mask]:

@@ -48,8 +48,8 @@ class GranuleIndex:
     """Columns whose pages hold another number of values than rows."""
     nested_values: NDArray[np.uint32] | None = None
     """Values of every page of these columns, by column and granule."""
-    known: dict[object, Any] = field(default_factory=dict, repr=False)
-    """What was worked out from it, by whoever did; it is never changed."""
+    derived: dict[object, Any] = field(default_factory=dict, repr=False)
+    """What readers worked out from it; entries are never changed."""
 
     @property
     def first_rows(self) -> NDArray[np.int64]:
@@ -66,7 +66,7 @@ def first_keys(column: int, values: list[bytes | None]) -> FirstKeys:
 
 
 def encode_granules(index: GranuleIndex) -> bytes:
-    """The bytes of a granule index, as they are kept out of line in a row group's block."""
+    """The bytes of a granule index, as they lie out of line in a row group's block."""
     count = len(index.rows)
     nested = np.empty(0, "<u4") if index.nested_columns is None else index.nested_columns
     shape = (len(nested), count)

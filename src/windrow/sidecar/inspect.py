@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from windrow.parquet.codecs import Codec
 from windrow.sidecar import layout
 from windrow.sidecar.columns import Bound, ColumnChunks
 from windrow.sidecar.granules import GranuleIndex
@@ -85,12 +86,12 @@ def _chunk(sidecar: Sidecar, group: int, position: int, column: ColumnChunks) ->
     record = _record(column.records[group], leave_out=("reserved",))
     bloom, external = sidecar.bloom(group, position), sidecar.external_bloom(group, position)
     for field in ("null_count", "distinct_count"):
-        _, known = getattr(column, field)
-        record[field] = record[field] if known[group] else None
+        _, present = getattr(column, field)
+        record[field] = record[field] if present[group] else None
     return {
         **record,
-        "codec_name": _name(layout.Codec, record["codec"]),
-        "encoding_names": _names(layout.Encoding, record["encodings"]),
+        "codec_name": _name(Codec, record["codec"]),
+        "encoding_names": _names(layout.EncodingBit, record["encodings"]),
         "stat_flag_names": _names(layout.StatFlag, record["stat_flags"]),
         "min": _bound(column.stored_minimum, group),
         "max": _bound(column.stored_maximum, group),

@@ -222,20 +222,7 @@ MAXIMUM = Side("max", "max_stat", 7, 4, StatFlag.MAX_PRESENT, StatFlag.MAX_INLIN
 SIDES = (MINIMUM, MAXIMUM)
 
 
-class Codec(IntEnum):
-    """Parquet compression codecs."""
-
-    UNCOMPRESSED = 0
-    SNAPPY = 1
-    GZIP = 2
-    LZO = 3
-    BROTLI = 4
-    LZ4 = 5
-    ZSTD = 6
-    LZ4_RAW = 7
-
-
-class Encoding(IntEnum):
+class EncodingBit(IntEnum):
     """Bits of a chunk's ENCODINGS."""
 
     PLAIN = 1 << 0

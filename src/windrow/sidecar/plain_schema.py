@@ -6,7 +6,7 @@ Files of other writers are another matter, since several Parquet types share one
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from windrow.kernels import rules as r
@@ -18,7 +18,7 @@ from windrow.sidecar.types import DECIMALS, NANOSECONDS, TAG_MASK, Tag
 if TYPE_CHECKING:
     from windrow.sidecar.reader import Sidecar
 
-__all__ = ["column_element", "form_of", "plain_schema"]
+__all__ = ["column_element", "form_of", "plain_schema", "schema_list"]
 
 _TIMESTAMP, _UUID = 8, 14
 _MILLIS, _MICROS, _NANOS = 1, 2, 3
@@ -26,7 +26,7 @@ _CONVERTED_UNITS = {_MILLIS: 9, _MICROS: 10}
 
 
 class Form(NamedTuple):
-    """How a type is written: its physical type, and the converted type that says what it means."""
+    """How a type is written: its physical type, and the converted type that gives its meaning."""
 
     physical_type: PhysicalType
     converted_type: int | None = None
@@ -75,11 +75,15 @@ def plain_schema(sidecar: Sidecar) -> bytes | None:
     if not sidecar.from_questdb:
         return None
     elements = [_element(sidecar, position) for position in range(sidecar.column_count)]
-    known = [element for element in elements if element is not None]
-    if len(known) < len(elements):
+    plain = [element for element in elements if element is not None]
+    if len(plain) < len(elements):
         return None
-    root = t.struct(t.binary(4, b"schema"), t.i32(5, len(known)))
-    return t.list_of(2, r.RECORD, [root, *known]).value
+    return schema_list(b"schema", plain)
+
+
+def schema_list(root: bytes, elements: Sequence[bytes]) -> bytes:
+    """Return the list of the schema elements of flat columns under a root of this name, its header included."""
+    return t.list_of(2, r.RECORD, [t.struct(t.binary(4, root), t.i32(5, len(elements))), *elements]).value
 
 
 def column_element(name: str, code: int, length: int, *, optional: bool, column_id: int = NONE) -> bytes:

@@ -1,6 +1,6 @@
 """Reading a sidecar: open it, choose a snapshot, and look at any part of it as arrays over the file's own bytes.
 
-Opening reads the header, one footer and the row group entries; everything else is looked at when asked for. The cost
+Opening reads the header, one footer and the row group entries; everything else is read on demand. The cost
 of a question therefore follows what it touches, not the size of the file.
 """
 
@@ -69,8 +69,7 @@ class Sidecar:
     ) -> Sidecar:
         """The sidecar in bytes that were read from elsewhere; `name` is what errors call it.
 
-        `committed` is how many bytes were committed before they were read, if that is known: an update since then is
-        passed over.
+        `committed` is how many bytes were committed before they were read; an update since then is passed over.
         """
         held = Held(bytes(buffer) if isinstance(buffer, memoryview) else buffer, committed)
         return cls._of(held, name, parquet_size, verify=verify)
@@ -176,12 +175,12 @@ class Sidecar:
     @property
     def squash_tracker(self) -> int | None:
         """QuestDB's squash tracker."""
-        return _known(self.header_sections.squash_tracker)
+        return _set_or_none(self.header_sections.squash_tracker)
 
     @property
     def seq_txn(self) -> int | None:
         """QuestDB's sequencer transaction of this snapshot."""
-        return _known(self.footer_sections.seq_txn)
+        return _set_or_none(self.footer_sections.seq_txn)
 
     @property
     def scratchpad(self) -> tuple[tuple[int, bytes], ...]:
@@ -212,9 +211,9 @@ class Sidecar:
         return None if schema is None else parse_schema(schema, None, self.name)
 
     def describes(self, size: int, etag: str | None = None) -> bool:
-        """Whether a file of this size and etag can be the one that was described; an etag counts where both know it."""
-        known = self.extensions.etag
-        return size == self.parquet_size and (etag is None or known is None or etag == known)
+        """Whether a file of this size and etag can be the described one; an etag counts where both have one."""
+        own = self.extensions.etag
+        return size == self.parquet_size and (etag is None or own is None or etag == own)
 
     # ---- columns
 
@@ -335,13 +334,18 @@ class Sidecar:
             raise damaged(self.name, "bounds by column", section[0], problem)
         return offset
 
+    @property
+    def regions(self) -> NDArray[np.int64]:
+        """Where the out-of-line region of every block begins, as a column of numbers."""
+        return (self.entries * layout.WORD + self.header.block_size)[:, None]
+
     def out_of_line(self, row_group: int, offset: int, length: int) -> bytes:
         """Bytes of a block's out-of-line region; none where they would be outside of the blocks."""
         start = int(self.entries[row_group]) * layout.WORD + self.header.block_size + offset
         return bytes(self.content.read(start, length)) if start + length <= self.footer.offset else b""
 
     def bloom(self, row_group: int, column: int) -> memoryview | None:
-        """The bitset of a bloom filter that is kept in the sidecar."""
+        """The bitset of a bloom filter that lies in the sidecar."""
         slot = self._bloom_slot(row_group, column)
         if slot is None or self.header.bloom_external:
             return None
@@ -355,7 +359,7 @@ class Sidecar:
         return memoryview(self.buffer)[start : start + length]
 
     def external_bloom(self, row_group: int, column: int) -> tuple[int, int] | None:
-        """Offset and length in the Parquet file of a bloom filter that is kept there."""
+        """Offset and length in the Parquet file of a bloom filter that lies there."""
         slot = self._bloom_slot(row_group, column)
         if slot is None or not self.header.bloom_external:
             return None
@@ -374,18 +378,18 @@ class Sidecar:
 
     @property
     def header_sections(self) -> HeaderSections:
-        """What the header's feature flags announce."""
-        # Kept by hand: the lock of a cached property costs more than all of this.
-        found = self._header_sections
-        if found is None:
+        """The sections of the header's feature flags."""
+        # Cached by hand: the lock of a cached property costs more than all of this.
+        sections = self._header_sections
+        if sections is None:
             end, limit = self._names_end(), self.footer.offset
-            found = structure.read_header_sections(self.content, self.header, end, limit, self.name)
-            self._header_sections = found
-        return found
+            sections = structure.read_header_sections(self.content, self.header, end, limit, self.name)
+            self._header_sections = sections
+        return sections
 
     @cached_property
     def footer_sections(self) -> FooterSections:
-        """What feature flags announce in the footer."""
+        """The sections of the footer's feature flags."""
         count = len(self.bloom_columns)
         return structure.read_footer_sections(self.content, self.header, self.footer, count, self.name)
 
@@ -401,7 +405,7 @@ class Sidecar:
     def _check_descriptors(self) -> None:
         offsets, flags = self.descriptors["name_offset"], self.descriptors["flags"]
         ends = offsets + self.descriptors["name_length"]
-        # The names follow each other, so an offset outside of the file or an end that wrapped around is found too.
+        # The names follow each other, so this meets an offset outside of the file and an end that wrapped around too.
         astray = offsets[1:] != ends[:-1]
         if len(offsets) and (offsets[0] != self.header.names_offset or astray.any()):
             position = 0 if offsets[0] != self.header.names_offset else 1 + int(np.argmax(astray))
@@ -436,7 +440,7 @@ class Sidecar:
         return positions
 
     def _hashed_positions(self, wanted: bytes) -> list[int]:
-        """Find columns without looking at any other name; what is not found here may still be there."""
+        """The columns of a name, by its hash; a column that this misses may still be there."""
         sections, count = self.header_sections, self.header.column_count
         if sections.windrow is None:
             return []
@@ -458,5 +462,5 @@ class Sidecar:
         return self.bloom_slots[row_group, position]
 
 
-def _known(value: int) -> int | None:
+def _set_or_none(value: int) -> int | None:
     return None if value == layout.NONE else value

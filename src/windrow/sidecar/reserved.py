@@ -17,7 +17,7 @@ from windrow.sidecar.layout import ColumnFlag, PageFlag, Side, SnapshotCode
 from windrow.sidecar.reader import Sidecar
 from windrow.sidecar.types import TAG_MASK, Tag
 
-__all__ = ["Finding", "check_header", "check_page_records", "check_timestamp_nulls", "stray_bits", "stray_sizes"]
+__all__ = ["Flaw", "check_header", "check_page_records", "check_timestamp_nulls", "stray_bits", "stray_sizes"]
 
 _COLUMN_FLAGS = sum(ColumnFlag) | layout.REPETITION_MASK
 _PAGE_FLAGS = sum(PageFlag)
@@ -25,17 +25,17 @@ _TIMES = (Tag.TIMESTAMP, Tag.DATE)
 """A Parquet timestamp in milliseconds is of the type DATE."""
 
 
-class Finding(NamedTuple):
+class Flaw(NamedTuple):
     """Something wrong with a sidecar."""
 
     where: str
     problem: str
 
 
-def check_header(sidecar: Sidecar) -> Iterator[Finding]:
+def check_header(sidecar: Sidecar) -> Iterator[Flaw]:
     """What is wrong with the header and the column descriptors, which all snapshots share."""
     if sidecar.header.reserved:
-        yield Finding("header", f"RESERVED is {sidecar.header.reserved}, it must be 0")
+        yield Flaw("header", f"RESERVED is {sidecar.header.reserved}, it must be 0")
     descriptors = sidecar.descriptors
     physical, lengths = descriptors["physical_type"], descriptors["fixed_byte_len"]
     stray = descriptors["flags"] & ~np.int32(_COLUMN_FLAGS)
@@ -50,11 +50,11 @@ def check_header(sidecar: Sidecar) -> Iterator[Finding]:
     for problem, wrong in problems.items():
         for position in np.flatnonzero(wrong).tolist():
             record = dict(zip(layout.DESCRIPTOR.names or (), descriptors[position].tolist(), strict=True))
-            yield Finding(f"header, column {position}", problem.format(**record))
+            yield Flaw(f"header, column {position}", problem.format(**record))
     yield from _check_timestamp_type(sidecar)
 
 
-def _check_timestamp_type(sidecar: Sidecar) -> Iterator[Finding]:
+def _check_timestamp_type(sidecar: Sidecar) -> Iterator[Flaw]:
     position = sidecar.designated_timestamp
     if position is None:
         return
@@ -62,17 +62,17 @@ def _check_timestamp_type(sidecar: Sidecar) -> Iterator[Finding]:
     tag, physical = int(record["type"]) & TAG_MASK, int(record["physical_type"])
     if tag not in _TIMES or physical != PhysicalType.INT64:
         problem = f"the designated timestamp has type {int(record['type'])} and physical type {physical}"
-        yield Finding(f"header, column {position}", f"{problem}; it must be a timestamp of 64 bits")
+        yield Flaw(f"header, column {position}", f"{problem}; it must be a timestamp of 64 bits")
 
 
-def check_timestamp_nulls(sidecar: Sidecar, where: str) -> Iterator[Finding]:
+def check_timestamp_nulls(sidecar: Sidecar, where: str) -> Iterator[Flaw]:
     """The first row group in which the designated timestamp is null."""
     position = sidecar.designated_timestamp
     if position is None:
         return
-    nulls, known = sidecar.column(position).null_count
-    for group in np.flatnonzero(known & (nulls > 0))[:1].tolist():
-        yield Finding(
+    nulls, counted = sidecar.column(position).null_count
+    for group in np.flatnonzero(counted & (nulls > 0))[:1].tolist():
+        yield Flaw(
             f"{where}, row group {group}, column {position}", f"the designated timestamp is null in {nulls[group]} rows"
         )
 
@@ -103,7 +103,7 @@ def _inlined(chunks: NDArray[np.void], side: Side) -> NDArray[np.bool_]:
     return inlined
 
 
-def check_page_records(sidecar: Sidecar, where: str) -> Iterator[Finding]:
+def check_page_records(sidecar: Sidecar, where: str) -> Iterator[Flaw]:
     """The first reserved part of our own records that is not 0."""
     table = sidecar.extensions.tables[SnapshotCode.PAGES]
     if table is None or not sidecar.column_count:
@@ -116,5 +116,5 @@ def check_page_records(sidecar: Sidecar, where: str) -> Iterator[Finding]:
         for field, wrong in {"RESERVED": records["reserved"], "FLAGS": flags}.items():
             for column in np.flatnonzero(wrong)[:1].tolist():
                 place = f"{where}, row group {group}, column {column}"
-                yield Finding(place, f"{field} of the page record has bits {int(wrong[column]):#x} that must be 0")
+                yield Flaw(place, f"{field} of the page record has bits {int(wrong[column]):#x} that must be 0")
                 return

@@ -1,24 +1,23 @@
-"""From a sidecar back to what the Parquet footer said, without the Parquet file.
+"""From a sidecar back to the column chunks of the Parquet footer, without the Parquet file.
 
-The statistics stay where they are: a restored footer's bytes are those of the sidecar, and its positions point into
-them. QuestDB's own sidecars have no page records and no schema. Readers find pages by the byte range of a chunk alone,
-and the schema follows from column types; statistics of a footer without them are null counts alone.
+The statistics stay where they are: positions in the records point into the bytes of the sidecar. QuestDB's own sidecars
+have no page records: readers find pages by the byte range of a chunk alone, and statistics are null counts alone. What
+a sidecar has no place for is gone: the deprecated bounds, bounds beyond 65,535 bytes and index page offsets.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from windrow.parquet import chunk as parquet
-from windrow.parquet.footer import ParquetFooter, SortingColumn
 from windrow.sidecar import layout
-from windrow.sidecar.convert import PAGE_FLAGS
-from windrow.sidecar.layout import ColumnFlag, Encoding, PageFlag, SchemaCode, Side, SnapshotCode, StatFlag
+from windrow.sidecar.bounds import far_places
+from windrow.sidecar.convert import COUNTS, ENCODINGS, PAGE_FLAGS
+from windrow.sidecar.layout import PageFlag, Side, SnapshotCode
 from windrow.sidecar.reader import Sidecar
 
 _SIDES = (
@@ -30,18 +29,7 @@ _PARTS = (
     ("column_index", parquet.HAS_COLUMN_INDEX),
     ("bloom", parquet.HAS_BLOOM_OFFSET | parquet.HAS_BLOOM_LENGTH),
 )
-_COUNTS = (
-    ("null_count", StatFlag.NULL_COUNT_PRESENT, parquet.HAS_NULL_COUNT),
-    ("distinct_count", StatFlag.DISTINCT_COUNT_PRESENT, parquet.HAS_DISTINCT_COUNT),
-)
-_BITS = (
-    (Encoding.PLAIN, parquet.Encoding.PLAIN),
-    (Encoding.RLE_DICTIONARY, parquet.Encoding.RLE_DICTIONARY),
-    (Encoding.DELTA_BINARY_PACKED, parquet.Encoding.DELTA_BINARY_PACKED),
-    (Encoding.DELTA_LENGTH_BYTE_ARRAY, parquet.Encoding.DELTA_LENGTH_BYTE_ARRAY),
-    (Encoding.DELTA_BYTE_ARRAY, parquet.Encoding.DELTA_BYTE_ARRAY),
-    (Encoding.BYTE_STREAM_SPLIT, parquet.Encoding.BYTE_STREAM_SPLIT),
-)
+_BITS = [(ours, theirs) for theirs, ours in ENCODINGS if theirs != parquet.Encoding.PLAIN_DICTIONARY]
 _ENCODINGS = np.array(
     [
         1 << parquet.Encoding.RLE | sum(1 << theirs for ours, theirs in _BITS if bits & ours)
@@ -50,39 +38,6 @@ _ENCODINGS = np.array(
     np.uint32,
 )
 """By the ENCODINGS of a chunk record, the same as bits of Parquet's numbers; levels are always run lengths."""
-
-
-def restore_footer(sidecar: Sidecar) -> ParquetFooter | None:
-    """The footer of the Parquet file, as far as readers use it; `None` where the sidecar does not know enough.
-
-    What a sidecar has no place for is gone: the deprecated bounds, bounds beyond 65,535 bytes, index page offsets, and
-    whether nulls come first in a sort order.
-    """
-    schema = sidecar.schema
-    if schema is None:
-        return None
-    rows, chunks = sidecar.row_counts.astype(np.int64), restore_chunks(sidecar)
-    place = sidecar.extensions.schema_place(SchemaCode.SCHEMA)
-    if place is not None:
-        schema = replace(
-            schema,
-            metadata=cast("bytes", sidecar.buffer),
-            element_positions=schema.element_positions + (place[0] - schema.schema_span[0]),
-            schema_span=place,
-            column_orders_span=sidecar.extensions.schema_place(SchemaCode.COLUMN_ORDERS),
-        )
-    return replace(
-        schema,
-        version=sidecar.extensions.version or schema.version,
-        num_rows=int(rows.sum()),
-        created_by=sidecar.extensions.created_by,
-        key_value=sidecar.extensions.key_value or {},
-        row_group_rows=rows,
-        row_group_bytes=chunks["total_uncompressed_size"].sum(axis=1),
-        row_group_sorting=(_sorting(sidecar),) * sidecar.row_group_count,
-        chunks=chunks,
-        row_group_positions=None,
-    )
 
 
 def restore_chunks(
@@ -101,12 +56,12 @@ def restore_chunks(
         restored[field] = chunks[field]
     restored["total_compressed_size"] = chunks["total_compressed"]
     _restore_pages(restored, chunks, pages)
-    for field, ours, theirs in _COUNTS:
+    for field, theirs, ours in COUNTS:
         restored[field] = chunks[field]
         restored["flags"] |= _where(chunks["stat_flags"], ours, theirs)
-    out_of_line = (sidecar.entries[groups] * layout.WORD + sidecar.header.block_size)[:, None]
+    regions = sidecar.regions[groups]
     for side, has_value, inexact in _SIDES:
-        starts, lengths = _bound_places(chunks, side, first * layout.WORD, out_of_line)
+        starts, lengths = _bound_places(chunks, side, first * layout.WORD, regions)
         present = ((chunks["stat_flags"] & side.present) != 0) & (lengths > 0)
         present &= (starts + lengths <= sidecar.footer.offset) & described
         restored[f"{side.name}_offset"] = np.where(present, starts, 0)
@@ -124,15 +79,15 @@ def _page_records(
     places = np.zeros(len(groups), np.int64) if table is None else table[groups]
     described = (places > 0)[:, None]
     pages = plain_pages(chunks)
-    pages["flags"] = _where(chunks["stat_flags"], sum(ours for _, ours, _ in _COUNTS), PageFlag.HAS_STATISTICS)
-    known = np.flatnonzero(places)
-    if len(known):
-        pages[known] = _records(sidecar, places[known][:, None] + leaves * layout.PAGES_WORDS, layout.PAGES)
+    pages["flags"] = _where(chunks["stat_flags"], sum(ours for _, _, ours in COUNTS), PageFlag.HAS_STATISTICS)
+    there = np.flatnonzero(places)
+    if len(there):
+        pages[there] = _records(sidecar, places[there][:, None] + leaves * layout.PAGES_WORDS, layout.PAGES)
     return pages, described
 
 
 def plain_pages(chunks: NDArray[np.void]) -> NDArray[np.void]:
-    """The `PAGES` records of chunks of which no more is known than their `CHUNK` records; no flags are set."""
+    """`PAGES` records as they follow from `CHUNK` records alone; no flags are set."""
     pages = np.zeros(chunks.shape, layout.PAGES)
     # A reader that starts at a dictionary page finds the data pages behind it.
     pages["data_page_offset"] = chunks["byte_range_start"]
@@ -161,24 +116,16 @@ def _restore_pages(restored: NDArray[np.void], chunks: NDArray[np.void], pages: 
 
 
 def _bound_places(
-    chunks: NDArray[np.void], side: Side, records: NDArray[np.int64], out_of_line: NDArray[np.int64]
+    chunks: NDArray[np.void], side: Side, records: NDArray[np.int64], regions: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Where bounds start in the file and how long they are: in the slots of the records, or out of line."""
-    slots = chunks[side.slot]
     inlined = (chunks["stat_flags"] & side.inlined) != 0
     sizes = (chunks["stat_sizes"] >> side.size_shift) & 0xF
-    far = out_of_line + (slots >> np.uint64(16)).astype(np.int64)
-    starts = np.where(inlined, records + side.word * layout.WORD, far)
-    lengths = np.where(inlined, np.minimum(sizes, layout.LONGEST_INLINE), slots & np.uint64(layout.LONGEST_BOUND))
-    return starts, lengths.astype(np.int64)
+    starts, lengths = far_places(chunks, side, regions)
+    inline = records + side.word * layout.WORD, np.minimum(sizes, layout.LONGEST_INLINE)
+    return np.where(inlined, inline[0], starts), np.where(inlined, inline[1], lengths)
 
 
 def _where(values: NDArray[Any], bit: int, flag: int) -> NDArray[np.uint32]:
     flags: NDArray[np.uint32] = (((values & bit) != 0) * flag).astype(np.uint32)
     return flags
-
-
-def _sorting(sidecar: Sidecar) -> tuple[SortingColumn, ...] | None:
-    flags = sidecar.descriptors["flags"]
-    columns = [(column, bool(flags[column] & ColumnFlag.DESCENDING)) for column in sidecar.sorting]
-    return tuple(SortingColumn(column, descending, nulls_first=False) for column, descending in columns) or None

@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 
 from windrow.sidecar import layout
 from windrow.sidecar.blocks import RowGroups
-from windrow.sidecar.bounds import LongBounds
+from windrow.sidecar.bounds import LongBounds, far_places
 from windrow.sidecar.extensions import snapshot_entries
 from windrow.sidecar.granules import encode_granules
 from windrow.sidecar.layout import Side, SnapshotCode
 from windrow.sidecar.reader import Sidecar
-from windrow.sidecar.writer import Columns, Snapshot, create
+from windrow.sidecar.writer import Columns, SnapshotFields, create
 
-__all__ = ["Parts", "Sections", "put_together", "rewrite", "take_apart"]
+__all__ = ["Parts", "Sections", "long_bounds", "put_together", "rewrite", "take_apart"]
 
 
 class Sections(StrEnum):
@@ -44,7 +44,7 @@ class Parts:
 
     columns: Columns
     groups: RowGroups
-    snapshot: Snapshot
+    snapshot: SnapshotFields
 
 
 def rewrite(sidecar: Sidecar, sections: Sections = Sections.KEEP) -> bytes:
@@ -101,7 +101,7 @@ def _row_groups(sidecar: Sidecar, sections: Sections) -> RowGroups:
     return RowGroups(
         rows=sidecar.row_counts.copy(),
         chunks=chunks,
-        long_bounds=_long_bounds(sidecar, chunks),
+        long_bounds=long_bounds(sidecar, chunks),
         blooms=_blooms(sidecar),
         external_blooms=_external_blooms(sidecar),
         pages=_pages(sidecar) if ours else None,
@@ -109,23 +109,18 @@ def _row_groups(sidecar: Sidecar, sections: Sections) -> RowGroups:
     )
 
 
-def _long_bounds(sidecar: Sidecar, chunks: NDArray[np.void]) -> LongBounds:
-    """Where long bounds are in the old file. Flags and slots of those outside of the blocks are cleared."""
-    region = (sidecar.entries * layout.WORD + sidecar.header.block_size)[:, None]
+def long_bounds(sidecar: Sidecar, chunks: NDArray[np.void]) -> LongBounds:
+    """The long bounds of chunk records, out of their file. Those outside of the blocks lose their flags and slots."""
     starts, lengths = np.zeros((2, *chunks.shape, len(layout.SIDES)), np.int64)
     for number, side in enumerate(layout.SIDES):
-        starts[..., number], lengths[..., number] = _out_of_line(chunks, side, region, sidecar.footer.offset)
+        starts[..., number], lengths[..., number] = _out_of_line(chunks, side, sidecar)
     return LongBounds(bytes(sidecar.buffer[: sidecar.footer.offset]), starts, lengths)
 
 
-def _out_of_line(
-    chunks: NDArray[np.void], side: Side, region: NDArray[np.int64], limit: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _out_of_line(chunks: NDArray[np.void], side: Side, sidecar: Sidecar) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     referring = (chunks["stat_flags"] & (side.present | side.inlined)) == side.present
-    slots = chunks[side.slot]
-    starts = region + (slots >> np.uint64(16)).astype(np.int64)
-    lengths = (slots & np.uint64(layout.LONGEST_BOUND)).astype(np.int64)
-    readable = referring & (lengths > 0) & (starts + lengths <= limit)
+    starts, lengths = far_places(chunks, side, sidecar.regions)
+    readable = referring & (lengths > 0) & (starts + lengths <= sidecar.footer.offset)
     lost = referring & ~readable
     chunks["stat_flags"][lost] &= np.uint8(~(side.present | side.exact) & 0xFF)
     chunks[side.slot][lost] = 0
@@ -136,16 +131,16 @@ def _blooms(sidecar: Sidecar) -> dict[tuple[int, int], bytes]:
     if sidecar.header.bloom_external:
         return {}
     places = [(group, column) for group in range(sidecar.row_group_count) for column in sidecar.bloom_columns.tolist()]
-    found = {place: sidecar.bloom(*place) for place in places}
-    return {place: bytes(bits) for place, bits in found.items() if bits is not None}
+    blooms = {place: sidecar.bloom(*place) for place in places}
+    return {place: bytes(bits) for place, bits in blooms.items() if bits is not None}
 
 
 def _external_blooms(sidecar: Sidecar) -> dict[tuple[int, int], tuple[int, int]]:
     if not sidecar.header.bloom_external:
         return {}
     places = [(group, column) for group in range(sidecar.row_group_count) for column in sidecar.bloom_columns.tolist()]
-    found = {place: sidecar.external_bloom(*place) for place in places}
-    return {place: slot for place, slot in found.items() if slot is not None}
+    slots = {place: sidecar.external_bloom(*place) for place in places}
+    return {place: slot for place, slot in slots.items() if slot is not None}
 
 
 def _pages(sidecar: Sidecar) -> NDArray[np.void] | None:
@@ -166,9 +161,9 @@ def _granules(sidecar: Sidecar) -> list[bytes | None] | None:
     return [None if index is None else encode_granules(index) for index in indexes]
 
 
-def _snapshot(sidecar: Sidecar, sections: Sections) -> Snapshot:
+def _snapshot(sidecar: Sidecar, sections: Sections) -> SnapshotFields:
     footer = sidecar.footer
-    return Snapshot(
+    return SnapshotFields(
         footer.parquet_footer_offset,
         footer.parquet_footer_length,
         footer.unused_bytes,
@@ -185,8 +180,8 @@ def _has_snapshot_section(sidecar: Sidecar, sections: Sections) -> bool:
 
 
 def _snapshot_entries(sidecar: Sidecar) -> Mapping[int, bytes]:
-    found = sidecar.extensions
+    ours = sidecar.extensions
     entries = snapshot_entries(
-        created_by=found.created_by, version=found.version or 0, key_value=found.key_value or {}, etag=found.etag
+        created_by=ours.created_by, version=ours.version or 0, key_value=ours.key_value or {}, etag=ours.etag
     )
-    return {code: content for code, content in entries.items() if code != SnapshotCode.VERSION or found.version}
+    return {code: content for code, content in entries.items() if code != SnapshotCode.VERSION or ours.version}

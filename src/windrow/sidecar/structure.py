@@ -74,7 +74,7 @@ class Footer(NamedTuple):
 
 
 class HeaderSections(NamedTuple):
-    """What the header's feature flags announce. `windrow` is the byte range of our own section."""
+    """The sections of the header's feature flags. `windrow` is the byte range of our own section."""
 
     bloom_columns: NDArray[np.uint32]
     squash_tracker: int
@@ -84,7 +84,7 @@ class HeaderSections(NamedTuple):
 
 
 class FooterSections(NamedTuple):
-    """What feature flags announce in a footer. `windrow` is the byte range of our own section."""
+    """The sections of a footer's feature flags. `windrow` is the byte range of our own section."""
 
     bloom_offset: int
     seq_txn: int
@@ -226,7 +226,7 @@ def read_header_sections(content: Content, header: Header, names_end: int, limit
         _need(position, layout.I64.size, limit, "SQUASH_TRACKER", name)
         (squash_tracker,) = layout.I64.unpack(content.read(position, layout.I64.size))
         position += layout.I64.size
-    # Sections are in bit order: behind one of unknown length ours cannot be found, and is then left unused.
+    # Sections are in bit order: behind one of unknown length the place of ours is lost, and it is left unused.
     if flags & Feature.WINDROW_SCHEMA and not unknown_features(header, None):
         count = header.column_count * (layout.ORDER_SIZE + layout.NAME_HASH_SIZE)
         _need(position, layout.U32.size + count, limit, "WINDROW_SCHEMA", name)
@@ -312,7 +312,7 @@ def _scratchpad(content: Content, start: int, limit: int, name: str) -> tuple[tu
 def snapshot_section(content: Content, footer: Footer, name: str) -> tuple[int, int] | None:
     """The byte range of our own section of a footer: the place of the bounds by column, then entries.
 
-    It is the section of the highest optional bit, so it is found from the end, behind any that are unknown.
+    It is the section of the highest optional bit, so it ends before the CRC, behind sections of later versions.
     """
     if not footer.feature_flags & FooterFeature.WINDROW_SNAPSHOT:
         return None

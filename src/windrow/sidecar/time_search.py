@@ -101,5 +101,5 @@ def _search(sidecar: Sidecar, order: _TimeOrder, value: int, side: Side) -> int 
         return sign * int(sidecar.words[record + side.word].view(np.int64))
 
     bisect = bisect_right if order.descending else bisect_left
-    found = bisect(range(sidecar.row_group_count), sign * value, key=bound)
-    return found if complete else None
+    first_fit = bisect(range(sidecar.row_group_count), sign * value, key=bound)
+    return first_fit if complete else None

@@ -137,10 +137,10 @@ def may_be_unsigned(column_type: int, physical_type: int) -> bool:
 
 
 def order_of(column_type: int, physical_type: int, *, from_questdb: bool = False) -> Order:
-    """How bounds compare when only a descriptor is known.
+    """How bounds compare by a descriptor alone.
 
     Other writers than QuestDB have unsigned integers under the types INT and LONG: without a schema their sign is
-    unknown.
+    uncertain.
     """
     tag = column_type & TAG_MASK
     match physical_type:
@@ -160,7 +160,7 @@ def order_of(column_type: int, physical_type: int, *, from_questdb: bool = False
 
 
 def order_of_leaf(leaf: Leaf) -> Order:
-    """How bounds compare when the schema is known."""
+    """How bounds compare by the schema."""
     meaning = leaf.element.meaning or _NOTHING
     match leaf.element.physical_type:
         case PhysicalType.BOOLEAN:

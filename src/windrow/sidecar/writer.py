@@ -56,7 +56,7 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class SnapshotFields:
     """What a footer says besides its row groups. In an update `None` takes over what the snapshot before says."""
 
     parquet_footer_offset: int
@@ -76,7 +76,7 @@ class Update(NamedTuple):
     size: int
 
 
-def create(columns: Columns, groups: RowGroups, snapshot: Snapshot) -> bytes:
+def create(columns: Columns, groups: RowGroups, snapshot: SnapshotFields) -> bytes:
     """A whole sidecar."""
     if groups.chunks.shape[1] != len(columns.names):
         raise InvalidInput(f"sidecar: {groups.chunks.shape[1]} chunks a row group for {len(columns.names)} columns")
@@ -98,12 +98,12 @@ def create(columns: Columns, groups: RowGroups, snapshot: Snapshot) -> bytes:
 
 
 def update(
-    sidecar: Sidecar, groups: RowGroups, targets: Sequence[int], snapshot: Snapshot, *, base: int | None = None
+    sidecar: Sidecar, groups: RowGroups, targets: Sequence[int], snapshot: SnapshotFields, *, base: int | None = None
 ) -> Update:
     """What is appended to a sidecar so that `groups` become its row groups `targets`, old or new ones.
 
     `sidecar` is the committed snapshot to start from. `base` is where the bytes go: the end of the file's committed
-    bytes unless told otherwise.
+    bytes by default.
     """
     base = sidecar.header.committed_size if base is None else base
     _check_update(sidecar, groups, targets, base)
@@ -196,7 +196,7 @@ def _bounds_by_column(chunks: NDArray[np.void], end: int) -> tuple[int, bytes]:
 
 
 def _footer(
-    snapshot: Snapshot,
+    snapshot: SnapshotFields,
     entries: NDArray[np.int64],
     slots: NDArray[Any],
     tables: _Tables,
@@ -271,7 +271,7 @@ def _extended(old: NDArray[Any], targets: Sequence[int]) -> NDArray[Any]:
     return extended
 
 
-def _taken_over(snapshot: Snapshot, sidecar: Sidecar) -> Snapshot:
+def _taken_over(snapshot: SnapshotFields, sidecar: Sidecar) -> SnapshotFields:
     seq_txn = sidecar.seq_txn if snapshot.seq_txn is None else snapshot.seq_txn
     scratchpad = sidecar.scratchpad if snapshot.scratchpad is None else snapshot.scratchpad
     return replace(snapshot, seq_txn=seq_txn, scratchpad=scratchpad)

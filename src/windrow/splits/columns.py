@@ -17,7 +17,7 @@ from windrow.parquet.file_writer import FileSchema, arrow_chunks
 from windrow.parquet.schema import Leaf
 from windrow.splits.blooms import BLOOM_FILTER, blooms, has_filter
 
-__all__ = ["Column", "Way", "created_by", "encode", "plan_columns"]
+__all__ = ["ColumnPlan", "Way", "created_by", "encode", "plan_columns"]
 
 
 @cache
@@ -38,7 +38,7 @@ class Way(Enum):
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class ColumnPlan:
     """A column of a file."""
 
     field: pa.Field
@@ -56,7 +56,7 @@ class Column:
         return str(self.field.name)
 
 
-def plan_columns(schema: FileSchema, *, plain: bool = False, blooms: Collection[str] = ()) -> list[Column]:
+def plan_columns(schema: FileSchema, *, plain: bool = False, blooms: Collection[str] = ()) -> list[ColumnPlan]:
     """The columns of a file, some with bloom filters; with `plain` all of them go by pyarrow."""
     leaves: dict[str, list[Leaf]] = {}
     for leaf in schema.footer.leaves:
@@ -65,7 +65,7 @@ def plan_columns(schema: FileSchema, *, plain: bool = False, blooms: Collection[
     for field in schema.arrow:
         own = tuple(leaves.get(field.name, ()))
         way, dtype = (Way.ARROW, None) if plain else _way(field.type)
-        planned.append(Column(field, way, own, dtype, field.name in blooms and has_filter(field.type)))
+        planned.append(ColumnPlan(field, way, own, dtype, field.name in blooms and has_filter(field.type)))
     return planned
 
 
@@ -83,7 +83,7 @@ def _way(kind: pa.DataType) -> tuple[Way, np.dtype[Any] | None]:
 
 
 def encode(
-    values: Any, column: Column, rows: Sequence[int], granule_rows: int, encoding: str | None = None
+    values: Any, column: ColumnPlan, rows: Sequence[int], granule_rows: int, encoding: str | None = None
 ) -> list[list[EncodedChunk]]:
     """The chunks of row groups of so many rows: for each row group one for each leaf.
 

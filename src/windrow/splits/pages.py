@@ -21,7 +21,7 @@ from windrow.parquet.chunk_writer import EncodedChunk
 from windrow.parquet.file_writer import FileSchema, FileWriter
 from windrow.parquet.footer import SortingColumn
 from windrow.parquet.page_reader import Coded, Fixed
-from windrow.splits.columns import Column, Way, created_by, encode, plan_columns
+from windrow.splits.columns import ColumnPlan, Way, created_by, encode, plan_columns
 from windrow.splits.encodings import Encodings
 from windrow.splits.layout import GRANULE_ROWS, ROW_GROUP_ROWS
 
@@ -58,7 +58,7 @@ def _file_schema(stored: bytes) -> FileSchema:
 
 
 def _chunks(
-    values: pa.ChunkedArray, column: Column, groups: Sequence[int], encodings: Encodings
+    values: pa.ChunkedArray, column: ColumnPlan, groups: Sequence[int], encodings: Encodings
 ) -> list[list[EncodedChunk]]:
     """The chunks of a column: by our own page writer unless pyarrow has an encoding that takes fewer bytes."""
     encoding = encodings["column_encoding"].get(column.name)

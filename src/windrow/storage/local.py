@@ -15,11 +15,12 @@ import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Self
 
 from windrow.errors import StorageError
+from windrow.model.moments import instant
 from windrow.storage.failures import disk_failure, missing, taken
 from windrow.storage.keys import RESERVED, check_key, check_prefix, key_problem
 from windrow.storage.kinds import LOCAL_GAP
@@ -29,7 +30,6 @@ from windrow.storage.ranges import Fetch, check_identity, check_suffix, read_ran
 
 __all__ = ["LocalStore", "OpenedFile"]
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _HIDDEN = re.compile(rf"{re.escape(RESERVED)}\d+-\d+(?:-(?P<name>.+))?\.tmp")
 _LONGEST_NAME = 255
@@ -360,8 +360,7 @@ def _info(key: str, status: os.stat_result) -> ObjectInfo:
 
 
 def _modified(status: os.stat_result) -> datetime:
-    # By whole numbers, since a float of seconds cannot hold microseconds of today exactly.
-    return _EPOCH + timedelta(microseconds=status.st_mtime_ns // 1000)
+    return instant(status.st_mtime_ns // 1000)
 
 
 def _read(file: int, wanted: ByteRange | Fetch, size: int, name: str) -> bytes:

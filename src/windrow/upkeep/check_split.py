@@ -22,7 +22,8 @@ from windrow.model.sort_schema import SortSchema
 from windrow.model.split import SplitMetadata
 from windrow.model.window import time_bounds_us
 from windrow.model.zones import ColumnZone
-from windrow.parquet.footer import HAS_NULL_COUNT, ParquetFooter
+from windrow.parquet.chunk import HAS_NULL_COUNT
+from windrow.parquet.footer import ParquetFooter
 from windrow.sidecar.check import check_against, check_bytes
 from windrow.sidecar.reader import Sidecar
 from windrow.splits.digests import digest_of

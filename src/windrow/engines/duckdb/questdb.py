@@ -19,7 +19,7 @@ from windrow.planning.data_files import DataFile
 from windrow.planning.epoch_plans import epochs_planned
 from windrow.planning.scan_context import ScanContext
 from windrow.planning.scan_plan import ScanPlan
-from windrow.questdb.partition import DATA
+from windrow.questdb.folders import DATA
 from windrow.questdb.snapshot import PartitionFile, Snapshot
 from windrow.questdb.stored_tests import stored_test
 from windrow.questdb.types import ColumnType, column_type

@@ -1,4 +1,4 @@
-"""Every change that the store makes to the file system, as a few calls that a recorder can wrap."""
+"""Changes of local files that grow or are replaced in place, as a few calls that a recorder can wrap."""
 
 from __future__ import annotations
 
@@ -48,6 +48,15 @@ class Files:
         """Force the names in a folder to the disk."""
         with _opened(path, os.O_RDONLY | os.O_DIRECTORY) as descriptor:
             os.fsync(descriptor)
+
+    def publish(self, path: Path, data: bytes) -> None:
+        """Put a whole file in place, durably; readers see all of it or none."""
+        # A leading underscore keeps a leftover of a crash out of what readers of the folder take for data.
+        partial = path.with_name(f"_{path.name}.partial")
+        self.create(partial, data)
+        self.sync(partial)
+        self.rename(partial, path)
+        self.sync_folder(path.parent)
 
     def rename(self, path: Path, target: Path) -> None:
         """Give a file another name, in place of what has it."""
