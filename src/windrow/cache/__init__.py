@@ -1,4 +1,4 @@
-"""Bytes and what was parsed from them, kept near: the cache protocol, its tiers, routing and metrics.
+"""Bytes and what was parsed from them, cached: the cache protocol, its tiers, routing and metrics.
 
 An application can inject a cache of its own through the builders of `windrow.planning.scan_context`; it
 only has to follow the `Cache` protocol. Without one nothing is cached; `windrow.connect` installs `default_cache`.

@@ -12,7 +12,7 @@ __all__ = ["CountedCache", "count_bypass", "counted"]
 
 
 class CountedCache:
-    """Counts what is asked of another cache: a value that was not loaded is a hit."""
+    """Counts the requests to another cache: a value that was not loaded is a hit."""
 
     def __init__(self, inner: Cache[bytes], name: str = "application") -> None:
         self.inner = inner

@@ -20,14 +20,14 @@ _MIB = 2**20
 
 @dataclass(frozen=True, slots=True)
 class CacheSettings:
-    """How much may be kept where."""
+    """How much may be cached where."""
 
     memory_bytes: int = 256 * _MIB
     """For bytes, in memory."""
     parsed_bytes: int = 256 * _MIB
     """For what was parsed from them, in memory, by its real footprint."""
     decoded_bytes: int = 128 * _MIB
-    """For columns of local files that are asked about again and again, decoded, in memory; 0 keeps none."""
+    """For columns of local files that queries read again and again, decoded, in memory; 0 caches none."""
     disk_bytes: int = 10 * 1024 * _MIB
     """For bytes of remote files, on the disk; 0 keeps none."""
     folder: Path | None = None
@@ -41,7 +41,7 @@ def cache_folder(environ: Mapping[str, str]) -> Path:
 
 
 class DefaultCache(RoutingCache[bytes]):
-    """Ranges of remote files and sidecars of foreign ones are kept in memory and on disk, all else in memory alone."""
+    """Ranges of remote files and sidecars of foreign ones are cached in memory and on disk, all else in memory."""
 
     def __init__(self, memory: MemoryCache[bytes], disk: DiskCache | None) -> None:
         self.memory = memory

@@ -70,7 +70,7 @@ class DiskCache:
         self._clock = clock
         self._lock = threading.Lock()
         self._unseen = budget  # the first value has the folder looked through
-        # Loads that began before this number was raised are not kept: they may bring back what was forgotten.
+        # Loads that began before this number was raised are not stored: they may bring back what was forgotten.
         self._epoch = 0
         forking.register(self)
 
@@ -120,16 +120,18 @@ class DiskCache:
             self._remove(file.path)
 
     def size(self) -> int:
-        """How many values are kept."""
+        """How many values are cached."""
         return sum(file.path.endswith(_SUFFIX) for file in self._files())
 
     def contents(self) -> Rows[KindRow]:
-        """What is kept, by kind."""
-        found: dict[CacheKind, list[int]] = {}
+        """What is cached, by kind."""
+        sizes_of: dict[CacheKind, list[int]] = {}
         for file in self._files():
             if file.path.endswith(_SUFFIX):
-                found.setdefault(_kind_of(file.path), []).append(file.size)
-        return Rows(KindRow, tuple(KindRow(str(kind), len(sizes), sum(sizes)) for kind, sizes in sorted(found.items())))
+                sizes_of.setdefault(_kind_of(file.path), []).append(file.size)
+        return Rows(
+            KindRow, tuple(KindRow(str(kind), len(sizes), sum(sizes)) for kind, sizes in sorted(sizes_of.items()))
+        )
 
     @property
     def weight(self) -> int:
@@ -138,16 +140,16 @@ class DiskCache:
 
     def sweep(self) -> None:
         """Remove what crashes left behind, and as many of the oldest values as have to make room."""
-        now, total, kept = self._clock(), 0, []
+        now, total, files = self._clock(), 0, []
         for file in self._files():
             if file.path.endswith(_UNFINISHED) and now - file.used > _STALE_SECONDS:
                 self._remove(file.path)
             else:
                 total += file.size
-                kept.append(file)
+                files.append(file)
         if total <= self.budget:
             return
-        for file in sorted(kept):
+        for file in sorted(files):
             if total * 100 <= self.budget * _KEPT_PERCENT:
                 break
             if file.path.endswith(_SUFFIX) and self._remove(file.path):

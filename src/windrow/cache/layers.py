@@ -1,4 +1,4 @@
-"""Two caches, one in front of the other: what the near one has not is looked for in the far one before it is loaded."""
+"""Two caches, one in front of the other: what the near one lacks comes from the far one, else it is loaded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["LayeredCache"]
 
 
 class LayeredCache(Generic[Value]):
-    """A small fast cache in front of a large slow one; each value that is loaded is kept in both."""
+    """A small fast cache in front of a large slow one; each value that is loaded goes to both."""
 
     def __init__(self, near: Cache[Value], far: Cache[Value]) -> None:
         self._near = near
@@ -23,10 +23,10 @@ class LayeredCache(Generic[Value]):
 
     def get(self, key: CacheKey, supplier: Supplier[Value]) -> Value:
         """The value of a key from the near cache, else from the far one, else from the supplier."""
-        return self._near.get(key, lambda asked: self._far.get(asked, supplier))
+        return self._near.get(key, lambda missed: self._far.get(missed, supplier))
 
     def put(self, key: CacheKey, value: Value) -> None:
-        """Keep a value in both."""
+        """Store a value in both."""
         self._far.put(key, value)
         self._near.put(key, value)
 
@@ -41,5 +41,5 @@ class LayeredCache(Generic[Value]):
         self._near.invalidate_all()
 
     def size(self) -> int:
-        """How many values the far cache keeps, which are most of the near one's too."""
+        """How many values the far cache holds, which are most of the near one's too."""
         return max(self._near.size(), self._far.size())

@@ -1,6 +1,6 @@
 """A cache in memory, bounded by weight, that a scan over much more than fits does not sweep empty.
 
-Values come into a small queue first. Where the budget is used up, the oldest of them must have been asked for more
+Values come into a small queue first. Where the budget is used up, the oldest of them must have been requested more
 often than an old one of the large queue to take its place; what is dropped is remembered for a while with that number
 (the queues of S3-FIFO, the admission of TinyLFU). A hit only raises a number and moves nothing. Of several callers that
 miss the same key at once one loads it and the others wait for it.
@@ -25,9 +25,9 @@ _SMALL_SHARE = 10
 """The small queue may hold one part in so many of the budget before the large one has to give room."""
 _MOST_TOUCHES = 15
 _GHOSTS = 3
-"""For each value that is kept, so many that were dropped are remembered."""
+"""For each cached value, so many that were dropped are remembered."""
 _AGES = 10
-"""Numbers of touches are halved after so many loads for each value that is kept."""
+"""Numbers of touches are halved after so many loads for each cached value."""
 _FEW = 100
 _ENTRY_BYTES = 300
 """What an entry takes besides its value: its key, and its places in a dictionary and a queue."""
@@ -40,7 +40,7 @@ def _length(value: Any) -> int:
 
 
 class _Entry(Generic[Value]):
-    """A value that is kept."""
+    """A cached value."""
 
     __slots__ = ("is_small", "touches", "value", "weight")
 
@@ -78,7 +78,7 @@ class MemoryCache(Generic[Value]):
         self._flights: dict[CacheKey, _Flight[Value]] = {}
         self._small: OrderedDict[CacheKey, None] = OrderedDict()
         self._large: OrderedDict[CacheKey, None] = OrderedDict()
-        # Hashes of keys that were dropped lately, with how often they were asked for; two keys may share one.
+        # Hashes of keys that were dropped lately, with how often they were requested; two keys may share one.
         self._ghosts: OrderedDict[int, int] = OrderedDict()
         self._weight = self._small_weight = self._since_aged = 0
         forking.register(self)
@@ -146,16 +146,16 @@ class MemoryCache(Generic[Value]):
             self._weight = self._small_weight = 0
 
     def size(self) -> int:
-        """How many values are kept."""
+        """How many values are cached."""
         return len(self._entries)
 
     def contents(self) -> Rows[KindRow]:
         """What is cached, by kind."""
-        found: dict[str, list[int]] = {}
+        sizes_of: dict[str, list[int]] = {}
         with self._lock:
             for key, entry in self._entries.items():
-                found.setdefault(str(key.kind), []).append(entry.weight)
-        return Rows(KindRow, tuple(KindRow(kind, len(sizes), sum(sizes)) for kind, sizes in sorted(found.items())))
+                sizes_of.setdefault(str(key.kind), []).append(entry.weight)
+        return Rows(KindRow, tuple(KindRow(kind, len(sizes), sum(sizes)) for kind, sizes in sorted(sizes_of.items())))
 
     def _lead(self, key: CacheKey, flight: _Flight[Value], supplier: Supplier[Value]) -> Value:
         weight = 0
@@ -220,7 +220,7 @@ class MemoryCache(Generic[Value]):
         self.metrics.add(key.kind, "evictions")
 
     def _age(self) -> None:
-        """Forget the oldest of what was dropped, and now and then half of how often anything was asked for."""
+        """Forget the oldest of what was dropped, and now and then half of how often anything was requested."""
         count = len(self._entries) + _FEW
         while len(self._ghosts) > _GHOSTS * count:
             self._ghosts.popitem(last=False)

@@ -24,11 +24,11 @@ class CacheCounts:
     coalesced: int = 0
     """Callers that waited for the load of another one."""
     bypasses: int = 0
-    """Values that were read without asking the cache: it is off, or nothing identifies them."""
+    """Values that were read past the cache: it is off, or nothing identifies them."""
     evictions: int = 0
     """Values that made room for others."""
     failures: int = 0
-    """Values that were damaged, or could not be read or written where they are kept."""
+    """Values that were damaged, or could not be read or written where they are stored."""
     hit_bytes: int = 0
     """Bytes of hits, as they weigh."""
     loaded_bytes: int = 0

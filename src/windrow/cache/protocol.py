@@ -57,10 +57,10 @@ class Cache(Protocol[Value]):
         """Keep a value, if there is room for it."""
 
     def invalidate(self, key: CacheKey) -> None:
-        """Forget one key; a load of it that is under way is not kept either."""
+        """Forget one key; a load of it that is under way is not stored either."""
 
     def invalidate_all(self) -> None:
         """Forget everything."""
 
     def size(self) -> int:
-        """How many values are kept."""
+        """How many values are cached."""

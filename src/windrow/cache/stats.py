@@ -38,14 +38,14 @@ class Metered(Protocol):
 def parts_of(cache: object) -> list[object]:
     """The caches that a cache hands requests to, each once; itself, if it has no parts."""
     parts = getattr(cache, "parts", None)
-    found = [cache] if parts is None else [leaf for part in parts for leaf in parts_of(part)]
-    return _once(found)
+    leaves = [cache] if parts is None else [leaf for part in parts for leaf in parts_of(part)]
+    return _once(leaves)
 
 
 def metered_caches(caches: Iterable[object]) -> list[Metered]:
     """The caches that count for themselves, and such parts of others."""
-    found = _once([part for cache in caches for part in (cache, *parts_of(cache))])
-    return [each for each in found if is_metered(each)]
+    parts = _once([part for cache in caches for part in (cache, *parts_of(cache))])
+    return [each for each in parts if is_metered(each)]
 
 
 def is_metered(cache: object) -> TypeGuard[Metered]:
@@ -55,8 +55,8 @@ def is_metered(cache: object) -> TypeGuard[Metered]:
 
 def cache_rows(caches: Iterable[Metered]) -> list[CacheRow]:
     """A row for each cache and kind; caches of one name are one."""
-    found = [(cache.metrics, cache.contents()) for cache in caches]
-    return summed(_row(metrics, kind, contents) for metrics, contents in found for kind in CacheKind)
+    metered = [(cache.metrics, cache.contents()) for cache in caches]
+    return summed(_row(metrics, kind, contents) for metrics, contents in metered for kind in CacheKind)
 
 
 def entry_rows() -> list[CacheRow]:
@@ -74,13 +74,13 @@ def _row(metrics: CacheMetrics, kind: CacheKind, contents: Rows[KindRow]) -> Cac
 
 def prometheus_text(rows: Iterable[CacheRow]) -> str:
     """Rows in the text format that Prometheus reads."""
-    found = list(rows)
+    shown = list(rows)
     names = [(name, f"windrow_cache_{name}_total", "counter") for name in COUNTERS]
     names += [(name, f"windrow_cache_{name}", "gauge") for name in GAUGES]
     lines = []
     for name, metric, kind in names:
         lines.append(f"# TYPE {metric} {kind}")
-        lines += [f'{metric}{{cache="{_label(row.cache)}",kind="{row.kind}"}} {getattr(row, name)}' for row in found]
+        lines += [f'{metric}{{cache="{_label(row.cache)}",kind="{row.kind}"}} {getattr(row, name)}' for row in shown]
     return "\n".join(lines) + "\n"
 
 

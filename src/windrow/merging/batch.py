@@ -1,6 +1,6 @@
 """A batch: parts of row groups that are in memory together, decoded column by column.
 
-Bytes of all pieces lie behind each other in one buffer, so that the pages of a column are found, decompressed and
+Bytes of all pieces lie behind each other in one buffer, so that the pages of a column are listed, decompressed and
 decoded by one call each, however many files they come from. A chunk that our page reader cannot read is written anew by
 pyarrow, plainly, and read then.
 """
@@ -47,7 +47,7 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class MergeSource:
-    """What is common to all batches of a merge."""
+    """The inputs and columns of a merge, for all of its batches."""
 
     inputs: Sequence[Input]
     columns: Sequence[ColumnPlan]
@@ -230,13 +230,13 @@ class Batch:
             by_input.setdefault(piece.input, []).append(piece.group)
         parts, shifts, size = [], [], 0
         for number, groups in by_input.items():
-            known: dict[int, int] = {}
+            shift_of: dict[int, int] = {}
             for start, data in self.source.inputs[number].fetch(groups):
-                if start not in known:
-                    known[start] = size - start
+                if start not in shift_of:
+                    shift_of[start] = size - start
                     parts.append(data)
                     size += len(data)
-                shifts.append(known[start])
+                shifts.append(shift_of[start])
         return parts[0] if len(parts) == 1 else b"".join(parts), np.array(shifts, np.int64)
 
     def _rewrite(

@@ -30,18 +30,18 @@ def united_schema(inputs: Sequence[Input], schema: SortSchema) -> pa.Schema:
     distinct = {source.signature: source for source in reversed(inputs)}
     schemas = [(source.key, _plain_schema(source.arrow_schema())) for source in reversed(list(distinct.values()))]
     fields: dict[str, tuple[str, pa.Field]] = {}
-    for key, found in schemas:
-        for field in found:
-            owner, known = fields.setdefault(field.name, (key, field))
-            kind = widened(known.type, field.type)
+    for key, own in schemas:
+        for field in own:
+            owner, united = fields.setdefault(field.name, (key, field))
+            kind = widened(united.type, field.type)
             if kind is None:
                 raise InvariantViolation(
                     "MC-4",
-                    f"column {field.name!r} is {known.type} in {owner} and {field.type} in {key}; "
+                    f"column {field.name!r} is {united.type} in {owner} and {field.type} in {key}; "
                     "merge only splits in which a column has one type, or types that one holds exactly",
                 )
-            fields[field.name] = owner, known.with_type(kind).with_nullable(known.nullable or field.nullable)
-    everywhere = set.intersection(*({field.name for field in found} for _, found in schemas)) if schemas else set()
+            fields[field.name] = owner, united.with_type(kind).with_nullable(united.nullable or field.nullable)
+    everywhere = set.intersection(*({field.name for field in own} for _, own in schemas)) if schemas else set()
     first = [column.name for column in schema.columns if column.name in fields]
     names = first + sorted(name for name in fields if name not in first)
     return pa.schema([fields[name][1] if name in everywhere else fields[name][1].with_nullable(True) for name in names])

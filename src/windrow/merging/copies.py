@@ -28,7 +28,7 @@ from windrow.parquet.schema import Leaf
 __all__ = ["Copies", "Group", "row_groups"]
 
 UNKNOWN = -1
-"""Stands for a row group of which it cannot be told yet whether it is copied."""
+"""Stands for a row group that may be copied or not: rows that decide it are not loaded yet."""
 
 
 class Group(NamedTuple):
@@ -51,7 +51,7 @@ class Copies:
     _alike: dict[bytes, bool] = field(default_factory=dict)
     _indexes: dict[tuple[int, int], list[OffsetIndex]] = field(default_factory=dict)
 
-    def found(self, batch: Batch, merged: Merged, ready: int) -> dict[int, int]:
+    def pieces(self, batch: Batch, merged: Merged, ready: int) -> dict[int, int]:
         """The pieces that lie in the order without a gap, by the places before `ready` that they begin at.
 
         One that reaches beyond `ready` is UNKNOWN: rows that are not loaded may fall into it.
@@ -81,11 +81,11 @@ class Copies:
 
     def _is_alike(self, footer: ParquetFooter) -> bool:
         """Whether a file has the same columns in the same form."""
-        known = self._alike.get(footer.schema_bytes)
-        if known is None:
-            known = [_form(leaf) for leaf in footer.leaves] == [_form(leaf) for leaf in self.footer.leaves]
-            self._alike[footer.schema_bytes] = known
-        return known
+        is_alike = self._alike.get(footer.schema_bytes)
+        if is_alike is None:
+            is_alike = [_form(leaf) for leaf in footer.leaves] == [_form(leaf) for leaf in self.footer.leaves]
+            self._alike[footer.schema_bytes] = is_alike
+        return is_alike
 
     def _is_aligned(self, batch: Batch, number: int) -> bool:
         """Whether all columns have their pages cut at the same rows, and often enough."""
@@ -96,13 +96,13 @@ class Copies:
 
     def _offset_indexes(self, batch: Batch, number: int) -> list[OffsetIndex]:
         piece = batch.pieces[number]
-        known = self._indexes.get(piece[:2])
-        if known is None:
+        indexes = self._indexes.get(piece[:2])
+        if indexes is None:
             source = batch.source.inputs[piece.input]
             read = _index_bytes(source, piece.group, "offset_index")
-            known = [parse_offset_index(data, name=source.key) for data in read]
-            self._indexes[piece[:2]] = known
-        return known
+            indexes = [parse_offset_index(data, name=source.key) for data in read]
+            self._indexes[piece[:2]] = indexes
+        return indexes
 
     def first_rows(self, batch: Batch, number: int) -> Any:
         """The rows of a piece that its pages begin with."""
@@ -122,10 +122,10 @@ class Copies:
                 leaf,
                 batch.chunk_bytes(number, leaf),
                 index,
-                bytes(told) or None,
+                bytes(column_index) or None,
                 bytes(bloom) or None,
             )
-            for leaf, (index, told, bloom) in enumerate(zip(indexes, bounds, blooms, strict=True))
+            for leaf, (index, column_index, bloom) in enumerate(zip(indexes, bounds, blooms, strict=True))
         ]
 
 
@@ -139,7 +139,7 @@ def _by_run(batch: Batch, order: MergeOrder, least: int) -> Iterator[tuple[int, 
 
 
 def _by_row(batch: Batch, merged: Merged, least: int) -> Iterator[tuple[int, int]]:
-    """The same where the order is told row by row: rows of a piece never change places with each other."""
+    """The same where the order is row by row: rows of a piece never change places with each other."""
     for piece in np.flatnonzero(np.diff(batch.starts) >= least).tolist():
         first, last = int(batch.starts[piece]), int(batch.starts[piece + 1]) - 1
         place = merged.place_of_row(first)
@@ -157,37 +157,37 @@ def _index_bytes(source: Input, group: int, name: str) -> list[bytes]:
     """A part of what tells of a row group's chunks; nothing for one that lacks it."""
     chunks = source.footer.chunks[group]
     offsets, lengths = chunks[f"{name}_offset"], chunks[f"{name}_length"]
-    known = (offsets > 0) & (lengths > 0)
+    there = (offsets > 0) & (lengths > 0)
     return source.read(
-        list(zip(np.where(known, offsets, 0).tolist(), np.where(known, lengths, 0).tolist(), strict=True))
+        list(zip(np.where(there, offsets, 0).tolist(), np.where(there, lengths, 0).tolist(), strict=True))
     )
 
 
 def row_groups(
     copies: Mapping[int, int], batch: Batch, first: int, last: int, most: int, *, complete: bool
 ) -> list[Group]:
-    """How rows of the order are cut into row groups, up to the first that cannot be told yet.
+    """How rows of the order are cut into row groups, up to the first that is undecided.
 
     An output that is `complete` ends with these rows: its last row group may be short.
     """
     sizes = np.diff(batch.starts)
-    known = {
+    inside = {
         at: piece
         for at, piece in copies.items()
         if first <= at < last and not (complete and (piece == UNKNOWN or at + sizes[piece] > last))
     }
-    return list(_cut(known, sorted(known), sizes, first, last, most, complete=complete))
+    return list(_cut(inside, sorted(inside), sizes, first, last, most, complete=complete))
 
 
 def _cut(
-    known: Mapping[int, int], places: list[int], sizes: Any, at: int, last: int, most: int, *, complete: bool
+    copies: Mapping[int, int], places: list[int], sizes: Any, at: int, last: int, most: int, *, complete: bool
 ) -> Iterator[Group]:
     while at < last:
-        piece = known.get(at)
+        piece = copies.get(at)
         end = at + most if piece is None else at + int(sizes[piece])
         if piece is None:
             ahead = next((place for place in places if at + most // 2 <= place < end), None)
-            piece_ahead = None if ahead is None else known[ahead]
+            piece_ahead = None if ahead is None else copies[ahead]
             end = end if ahead is None else ahead
             if complete:
                 end = min(end, last)

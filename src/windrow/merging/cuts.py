@@ -17,7 +17,7 @@ from windrow.merging.order import Merged, MergeOrder
 __all__ = ["Cuts"]
 
 FINENESS = 16
-"""Weights of rows are told in sixteenths of a byte."""
+"""Weights of rows count sixteenths of a byte."""
 
 
 @dataclass(eq=False)
@@ -44,22 +44,22 @@ class Cuts:
 
     def places(self, merged: Merged, ready: int) -> list[int]:
         """The places among the first `ready` rows of the order at which outputs end."""
-        found: list[int] = []
+        places: list[int] = []
         order, series = merged.order, merged.series_starts
         if self.number >= self.outputs or not order.rows:
-            return found
+            return places
         passed = self.done + np.cumsum(self.weights[order.inputs] * order.lengths)
         while self.number < self.outputs:
             share = self.total * self.number // self.outputs
-            least = max(self._place(order, passed, share), found[-1] + 1 if found else 1)
+            least = max(self._place(order, passed, share), places[-1] + 1 if places else 1)
             place = least if self.anywhere else _first_from(series, least)
             if place is None or place > ready:
                 break
-            found.append(place)
+            places.append(place)
             # a long series may take the share of several outputs
-            shares = self._weight(order, passed, found[-1]) * self.outputs // self.total
+            shares = self._weight(order, passed, places[-1]) * self.outputs // self.total
             self.number = max(self.number, shares) + 1
-        return found
+        return places
 
     def _place(self, order: MergeOrder, passed: npt.NDArray[np.int64], share: int) -> int:
         """The first place before which lies a weight of `share`."""

@@ -72,13 +72,13 @@ class Input:
         return int(self.footer.row_group_rows.size)
 
     def text_bounds(self, column: str, group: int) -> tuple[bytes, bytes] | None:
-        """Bytes that no text of a column in a row group is below or above; None where nobody knows."""
+        """Bytes that no text of a column in a row group is below or above; None where the footer has none."""
         leaf = next((leaf for leaf in self.footer.leaves if leaf.path == (column,)), None)
         if leaf is None or leaf.element.physical_type != PhysicalType.BYTE_ARRAY:
             return None
         chunk = self.footer.chunks[group, leaf.index]
-        told = HAS_MIN_VALUE | HAS_MAX_VALUE | HAS_NULL_COUNT
-        if chunk["flags"] & told != told or chunk["null_count"]:
+        needed = HAS_MIN_VALUE | HAS_MAX_VALUE | HAS_NULL_COUNT
+        if chunk["flags"] & needed != needed or chunk["null_count"]:
             return None
         low, high = int(chunk["min_offset"]), int(chunk["max_offset"])
         metadata = self.footer.metadata
@@ -115,11 +115,11 @@ class Input:
             pieces = self.store.get_ranges(self.key, [ByteRange(start, end - start) for start, end in spans])
         except StorageError as error:
             raise StorageError(f"{self.key}: input of the merge: {error}", retryable=error.retryable) from error
-        found = [(start, piece) for (start, _), piece in zip(spans, pieces, strict=True)]
+        parts = [(start, piece) for (start, _), piece in zip(spans, pieces, strict=True)]
         self._fetched.update(
-            {start: (checksum(piece), len(piece)) for start, piece in found if start not in self._fetched}
+            {start: (checksum(piece), len(piece)) for start, piece in parts if start not in self._fetched}
         )
-        return found
+        return parts
 
     @cached_property
     def _joined_spans(self) -> npt.NDArray[np.int64]:
@@ -142,24 +142,24 @@ class Input:
 
     def _pieces(self) -> Iterator[tuple[int, int]]:
         """Checksum and length of all pieces of the file, one behind the other."""
-        at, known = 0, self.size - len(self.tail)
-        while at < known:
+        at, body = 0, self.size - len(self.tail)
+        while at < body:
             crc, length = self._fetched.get(at, (0, 0))
             if not length:
-                end = min([known, at + PIECE, *(start for start in self._fetched if start > at)])
+                end = min([body, at + PIECE, *(start for start in self._fetched if start > at)])
                 (piece,) = self.store.get_ranges(self.key, [ByteRange(at, end - at)])
                 crc, length = checksum(piece), end - at
             yield crc, length
             at += length
-        yield checksum(self.tail[at - known :]), self.size - at
+        yield checksum(self.tail[at - body :]), self.size - at
 
     def read(self, spans: Sequence[tuple[int, int]]) -> list[bytes]:
         """The bytes of some spans, by offset and length; those near the end of the file are there already."""
-        known = self.size - len(self.tail)
+        body = self.size - len(self.tail)
         if any(offset < 0 or length < 0 or offset + length > self.size for offset, length in spans):
             raise Damaged(f"{self.key}: a page index lies outside of the file of {self.size} bytes; write it again")
-        if all(offset >= known or not length for offset, length in spans):
-            return [self.tail[offset - known : offset - known + length] if length else b"" for offset, length in spans]
+        if all(offset >= body or not length for offset, length in spans):
+            return [self.tail[offset - body : offset - body + length] if length else b"" for offset, length in spans]
         ranges = [ByteRange(offset, length) for offset, length in spans if length]
         pieces = iter(self.store.get_ranges(self.key, ranges))
         return [bytes(next(pieces)) if length else b"" for _, length in spans]
@@ -253,21 +253,21 @@ def _footers(stored: Sequence[bytes], names: Sequence[str]) -> list[ParquetFoote
     for bound in ("min", "max", "old_min", "old_max"):
         # positions count from the first byte of each footer
         chunks[f"{bound}_offset"] -= begins
-    known: dict[bytes, ParquetFooter] = {}
+    by_schema: dict[bytes, ParquetFooter] = {}
     file, groups = tables["file"], tables["groups"]
     spans = np.stack([file["schema_offset"] - starts, file["schema_length"], file["num_rows"]], axis=1).tolist()
     odd = bool((chunks["flags"] & ENCRYPTED).any()) or len(set(groups["columns_count"].tolist())) > 1
     columns = int(groups["columns_count"][0]) if groups.size else 0
-    told = _key_values(stored, starts.tolist(), tables["key_values"], counts["key_values"].tolist())
+    key_values = _key_values(stored, starts.tolist(), tables["key_values"], counts["key_values"].tolist())
     cuts = zip(pairwise(counts["groups"].tolist()), pairwise(counts["chunks"].tolist()), strict=True)
     footers = []
     for metadata, name, (start, length, rows), key_value, ((low, high), (first, last)) in zip(
-        stored, names, spans, told, cuts, strict=True
+        stored, names, spans, key_values, cuts, strict=True
     ):
-        like = known.get(metadata[start : start + length])
+        like = by_schema.get(metadata[start : start + length])
         if odd or like is None or len(like.leaves) != columns or last - first != (high - low) * columns:
             footer = parse_footer(metadata, name=name)
-            known.setdefault(footer.schema_bytes, footer)
+            by_schema.setdefault(footer.schema_bytes, footer)
         else:
             own = chunks[first:last].reshape(high - low, columns)
             footer = _like(like, metadata, start, rows, key_value, groups[low:high], own)
@@ -308,13 +308,13 @@ def _key_values(
     stored: Sequence[bytes], starts: Sequence[int], table: npt.NDArray[np.void], counts: Sequence[int]
 ) -> Iterator[dict[str, str | None]]:
     """What each file says of itself, as far as a merge asks for it."""
-    # a file says much of itself: what cannot be asked for by its length is not looked at
+    # a file has many entries: those whose key has another length are passed over
     likely = np.flatnonzero(np.isin(table["key_length"], [len(name) for name in _ASKED]))
     rows, ends = table[likely].tolist(), np.searchsorted(likely, counts).tolist()
     for metadata, begin, (first, last) in zip(stored, starts, pairwise(ends), strict=True):
-        found: dict[str, str | None] = {}
+        values: dict[str, str | None] = {}
         for _, key_at, key_length, at, length in rows[first:last]:
             name = _ASKED.get(metadata[key_at - begin : key_at - begin + key_length])
             if name is not None:
-                found[name] = metadata[at - begin : at - begin + length].decode(errors="replace")
-        yield found
+                values[name] = metadata[at - begin : at - begin + length].decode(errors="replace")
+        yield values

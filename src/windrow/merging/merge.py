@@ -36,7 +36,7 @@ LEAST_ROWS = 256 * 1024
 _WORK = 24 * 2**20
 """What a merge takes besides its rows: pages that are being written, and what libraries hold."""
 NOTHING = (-1, -1)
-"""A key below all others: an input of which nothing is loaded lets nothing pass."""
+"""A key below all others: an input without loaded rows lets nothing pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +77,12 @@ class Merge:
     sums: InputSums | None = None
     """What the inputs sum up to, where that is wanted."""
     rows_at_once: int = LEAST_ROWS
-    """How many rows should be in memory together; as far as it is known what they take."""
+    """How many rows should be in memory together, by what rows took so far."""
     _closed: bool = True
     _waiting: set[int] = field(default_factory=set)
     """Inputs whose rows come behind what is being written."""
     _patient: bool = True
-    """Whether inputs may be left out that seem far behind; not after a batch of which nothing was written."""
+    """Whether inputs may be left out that seem far behind; not after a batch that let no row pass."""
 
     @classmethod
     def of(
@@ -248,7 +248,7 @@ class Merge:
         return not list(self._unloaded(pieces))
 
     def _unloaded(self, pieces: Sequence[Piece]) -> Iterator[int]:
-        """The inputs of which later rows are not loaded."""
+        """The inputs with later rows that are not loaded."""
         last = {piece.input: piece for piece in pieces}
         for number, piece in last.items():
             source = self.inputs[number]
@@ -256,7 +256,7 @@ class Merge:
                 yield number
 
     def _limits(self, merged: Merged, pieces: Sequence[Piece]) -> dict[int, tuple[int, int]]:
-        """The key of the last loaded row of each input of which more is to come."""
+        """The key of the last loaded row of each input with more to come."""
         rows, ends = self._rows(pieces), np.cumsum(self._rows(pieces))
         return {
             number: merged.key_at(int(ends[number]) - 1) if rows[number] else NOTHING
@@ -278,9 +278,9 @@ class Merge:
     ) -> tuple[list[Segment], int]:
         """Which rows go to which output: whole row groups, but at the end of an output; and how many these are."""
         places, rows = cuts.places(merged, ready), self.options.layout.row_group_rows
-        # only what is read for the order is known of rows that are copied
+        # rows that are copied are read for the order alone
         copyable = not self.options.plain and self.timestamp in self.schema.column_names
-        copies = self._copies.found(batch, merged, ready) if copyable else {}
+        copies = self._copies.pieces(batch, merged, ready) if copyable else {}
         segments, end = [], 0
         for low, high in pairwise([0, *places, ready]):
             complete = last or high in places

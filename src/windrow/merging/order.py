@@ -92,16 +92,16 @@ def _packed(numbers: npt.NDArray[Any], valid: npt.NDArray[np.uint8] | None) -> t
     """The numbers counted from the least, null behind the greatest, and the highest of all."""
     if not numbers.size:
         return numbers.astype(np.uint64), 0
-    known = numbers if valid is None else numbers[valid != 0]
-    if not known.size:
+    present = numbers if valid is None else numbers[valid != 0]
+    if not present.size:
         return np.zeros(numbers.size, np.uint64), 0
-    low, high = int(known.min()), int(known.max())
+    low, high = int(present.min()), int(present.max())
     packed = np.subtract(numbers, numbers.dtype.type(low), dtype=np.uint64)
     if valid is None:
         return packed, high - low
     if high - low < 2**64 - 1:
         return np.where(valid != 0, packed, np.uint64(high - low + 1)), high - low + 1
-    distinct, ranks = np.unique(known, return_inverse=True)
+    distinct, ranks = np.unique(present, return_inverse=True)
     packed = np.full(numbers.size, distinct.size, np.uint64)
     packed[valid != 0] = ranks
     return packed, distinct.size
@@ -184,17 +184,17 @@ class MergeOrder:
         """The order without some stretches of places, which ascend."""
         if not dropped:
             return self
-        kept = islice(pairwise([0, *(place for stretch in dropped for place in stretch), self.rows]), 0, None, 2)
-        parts = [self.slice(low, high) for low, high in kept if low < high] or [self.slice(0, 0)]
+        stretches = islice(pairwise([0, *(place for stretch in dropped for place in stretch), self.rows]), 0, None, 2)
+        parts = [self.slice(low, high) for low, high in stretches if low < high] or [self.slice(0, 0)]
         starts = np.concatenate([part.starts for part in parts])
         if self.counts is None:
             return MergeOrder(starts, None, self.input_ends)
         counts = np.concatenate([part.lengths for part in parts])
         return MergeOrder(starts, counts, self.input_ends, np.concatenate([part.inputs for part in parts]))
 
-    def renumbered(self, starts: Longs, kept: Longs) -> MergeOrder:
-        """The order of rows that are numbered from `kept` on where it numbers them from `starts` on, piece by piece."""
-        shift = (starts - kept)[np.searchsorted(starts, self.starts, side="right") - 1]
+    def renumbered(self, starts: Longs, new: Longs) -> MergeOrder:
+        """The order of rows that are numbered from `new` on where it numbers them from `starts` on, piece by piece."""
+        shift = (starts - new)[np.searchsorted(starts, self.starts, side="right") - 1]
         owners = None if self.counts is None else self.inputs
         return MergeOrder((self.starts - shift).astype(self.starts.dtype), self.counts, self.input_ends, owners)
 
@@ -285,12 +285,12 @@ class Merged:
     def place_of_row(self, row: int) -> int:
         """The place of a row in the order."""
         first = self.keys.place_of(self.key_at(row), self.order)
-        found, step = np.empty(0, np.int64), 64
-        while not found.size:
+        matches, step = np.empty(0, np.int64), 64
+        while not matches.size:
             # rows with the same key follow each other
             places = np.arange(first, min(first + step, self.order.rows))
-            found, first, step = places[self.order.rows_at(places) == row], first + step, 2 * step
-        return int(found[0])
+            matches, first, step = places[self.order.rows_at(places) == row], first + step, 2 * step
+        return int(matches[0])
 
 
 def merge_order(keys: Sequence[Key], names: Sequence[str], rows: Sequence[int], series_columns: int) -> Merged:
@@ -407,17 +407,17 @@ def _by_runs(keys: Sequence[Key], names: Sequence[str], input_ends: Longs, serie
 def _series(keys: Sequence[Key], input_ends: Longs) -> Keys:
     """The runs of all keys, cut at each other's ends and at those of the inputs; none of them is empty."""
     ends = np.unique(input_ends[np.diff(input_ends, prepend=0) > 0])
-    found = Keys(np.zeros(ends.size, np.uint64), ends)
+    joined = Keys(np.zeros(ends.size, np.uint64), ends)
     for key in keys:
         numbers, key_ends, width = _as_runs(key)
-        if found.bits + width > 64:
-            distinct, ranks = np.unique(found.numbers, return_inverse=True)
-            found = Keys(ranks.astype(np.uint64), found.ends, int(distinct.size - 1).bit_length())
-        if found.bits + width > 64:
+        if joined.bits + width > 64:
+            distinct, ranks = np.unique(joined.numbers, return_inverse=True)
+            joined = Keys(ranks.astype(np.uint64), joined.ends, int(distinct.size - 1).bit_length())
+        if joined.bits + width > 64:
             distinct, ranks = np.unique(numbers, return_inverse=True)
             numbers, width = ranks.astype(np.uint64), int(distinct.size - 1).bit_length()
-        found = _combined(found, numbers, key_ends, width)
-    return found
+        joined = _combined(joined, numbers, key_ends, width)
+    return joined
 
 
 def _as_runs(key: Key) -> tuple[Words, Longs, int]:

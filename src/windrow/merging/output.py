@@ -46,7 +46,7 @@ DEFAULT_LAYOUT = Layout()
 
 @dataclass(eq=False)
 class Summary:
-    """What is known of a column of an output without reading it again."""
+    """Nulls and bounds of a column of an output, collected while it is written."""
 
     nulls: int = 0
     witnesses: list[pa.Array] = field(default_factory=list)
@@ -153,14 +153,14 @@ def write_segments(
 
     def column(number: int) -> list[list[list[EncodedChunk]]]:
         """The chunks of a column: for each segment those of the row groups that are not copied."""
-        known = number in held
-        parts = orders if known else bodies
-        if not known and not any(part.rows for part in parts):
+        is_held = number in held
+        parts = orders if is_held else bodies
+        if not is_held and not any(part.rows for part in parts):
             return [[] for _ in segments]
-        values = held.pop(number) if known else rest.values(number)
+        values = held.pop(number) if is_held else rest.values(number)
         plan = batch.source.columns[number]
-        _sum(sums, plan, values, held=known)
-        cursors = _cursors(values, batch if known else rest)
+        _sum(sums, plan, values, held=is_held)
+        cursors = _cursors(values, batch if is_held else rest)
         made = []
         for segment, part, first in zip(segments, parts, firsts, strict=True):
             gathered: Any = None
@@ -219,7 +219,7 @@ def _note(
     firsts: Sequence[Longs],
     batch: Batch,
 ) -> None:
-    """Take down what is to be known of a sort column of an output."""
+    """Add to the nulls and bounds of a sort column of an output."""
     output = segment.output
     if column.name in output.sorted_by:
         output.first_keys.setdefault(column.name, []).append(values_at(values, column, np.concatenate(firsts)))
@@ -326,12 +326,12 @@ def _summarise(output: Output, column: ColumnPlan, values: Any, chunks: Sequence
     elif isinstance(values, Fixed) and chunks and column.dtype is not None and column.dtype.kind != "f":
         # bounds of chunks are those of their values, but for numbers that may be none
         summary.nulls += sum(chunk.null_count or 0 for chunk in chunks)
-        told = b"".join(bound for chunk in chunks for bound in chunk.bounds if bound is not None)
-        summary.witnesses.append(_extremes(np.frombuffer(told, column.dtype), column.field.type))
+        bounds = b"".join(bound for chunk in chunks for bound in chunk.bounds if bound is not None)
+        summary.witnesses.append(_extremes(np.frombuffer(bounds, column.dtype), column.field.type))
     elif isinstance(values, Fixed):
-        known = values.values if values.valid is None else values.values[values.valid != 0]
-        summary.nulls += values.values.size - known.size
-        summary.witnesses.append(_extremes(known.view(column.dtype or known.dtype), column.field.type))
+        present = values.values if values.valid is None else values.values[values.valid != 0]
+        summary.nulls += values.values.size - present.size
+        summary.witnesses.append(_extremes(present.view(column.dtype or present.dtype), column.field.type))
     else:
         summary.nulls += values.null_count
         summary.witnesses.extend(values.unique().chunks if hasattr(values.unique(), "chunks") else [values.unique()])

@@ -69,7 +69,7 @@ class ReadBack:
 
     @cached_property
     def _nested_texts(self) -> list[str]:
-        """The texts inside of nested columns, each distinct one of which is decoded and hashed once."""
+        """The texts inside of nested columns; each distinct one is decoded and hashed once."""
         leaves = [leaf for column in self._others for leaf in column.leaves if len(leaf.path) > 1]
         return [".".join(leaf.path) for leaf in leaves if leaf.element.meaning == LogicalType("STRING")]
 
@@ -245,7 +245,7 @@ def _down(before: npt.NDArray[Any], behind: npt.NDArray[Any], direction: Directi
 
 @dataclass(eq=False)
 class Steps:
-    """The rows at which the last sort column steps back, found while it is read: whole numbers, none of them null."""
+    """The rows at which the last sort column steps back, collected on the way: whole numbers, none of them null."""
 
     direction: Direction
     parts: list[Longs] = field(default_factory=list)

@@ -97,8 +97,8 @@ def open_splits(store: Store, splits: Sequence[SplitMetadata], threads: int = 1)
         inputs = open_inputs(store, [split.key for split in splits], executor)
         for split, source in zip(splits, inputs, strict=True):
             _check_input(split, source)
-        asked = zip(splits, _read_at_once(store, splits), strict=True)
-        sidecars = by_requests(lambda pair: pair[1] or _stored_sidecar(store, pair[0]), asked, store, executor)
+        pairs = zip(splits, _read_at_once(store, splits), strict=True)
+        sidecars = by_requests(lambda pair: pair[1] or _stored_sidecar(store, pair[0]), pairs, store, executor)
     for split, source, sidecar in zip(splits, inputs, sidecars, strict=True):
         _check_sidecar(split, source, sidecar)
     return inputs
@@ -151,14 +151,14 @@ def _check_input(split: SplitMetadata, source: Input) -> None:
             f"{split.key}: has {source.size} bytes where {split.size_bytes} were written; "
             "it was cut short or replaced, take it out of the table"
         )
-    said = source.footer.key_value
+    own = source.footer.key_value
     start = str(split.window.start) if split.window else None
     expected = split.split_id, split.scope.sort_schema, split.scope.index_uid, start
     for field, value in zip(TOLD, expected, strict=True):
-        found = said.get(KEY_VALUE_PREFIX + field)
-        if found != value:
+        stored = own.get(KEY_VALUE_PREFIX + field)
+        if stored != value:
             raise Damaged(
-                f"{split.key}: says that its {field} is {found!r}, the metastore {value!r}; "
+                f"{split.key}: says that its {field} is {stored!r}, the metastore {value!r}; "
                 "it is another split's file, take it out of the table"
             )
     if source.rows != split.row_count:

@@ -202,9 +202,9 @@ def _without_copies(batch: Batch, held: Weighed, ranges: Mapping[int, _Range]) -
     """The same rows where those of copied pieces are not decoded. Rows that are not given weigh nothing."""
     if len(ranges) == len(batch.pieces):
         return held
-    kept = np.array(list(ranges), np.int64)
-    sizes = np.diff(batch.starts)[kept]
-    shift = batch.starts[kept] - (np.cumsum(sizes) - sizes)
+    pieces = np.array(list(ranges), np.int64)
+    sizes = np.diff(batch.starts)[pieces]
+    shift = batch.starts[pieces] - (np.cumsum(sizes) - sizes)
     parts = [held.cumulated[batch.starts[number] : batch.starts[number + 1]] for number in ranges]
     return Weighed(held.firsts - shift, held.lasts - shift, np.concatenate([*parts, held.cumulated[-1:]]))
 

@@ -1,4 +1,4 @@
-"""Split-block bloom filters as Parquet has them: built, asked, and read from a file."""
+"""Split-block bloom filters as Parquet has them: built, probed, and read from a file."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def bloom_size(distinct: int, *, false_positives: float = 0.01) -> int:
 def hash_numbers(values: npt.NDArray[np.generic]) -> npt.NDArray[np.uint64]:
     """The hashes of numbers as Parquet stores them: little-endian, integers of up to 32 bits in 4 bytes, else in 8.
 
-    Zero has one hash whatever its sign. The hash of a NaN means nothing, as no filter holds one.
+    Zero has one hash whatever its sign. No filter holds a NaN.
     """
     if values.dtype.kind == "f":
         stored = np.where(values == 0, 0, values).astype(values.dtype.newbyteorder("<"), copy=False)
@@ -165,8 +165,8 @@ def find_bits(data: bytes | memoryview, length: int, *, name: str) -> range | No
     walked = _BLOOM_HEADER.walk(bytes(data), name=name)
     header = walked.tables["header"][0]
     size = int(header["num_bytes"])
-    known = bool(header["algorithm"] and header["hash"] and header["compression"])
-    if not known or size < MIN_BLOOM_BYTES or size % _BLOCK_BYTES:
+    is_split_block = bool(header["algorithm"] and header["hash"] and header["compression"])
+    if not is_split_block or size < MIN_BLOOM_BYTES or size % _BLOCK_BYTES:
         return None
     left = length - walked.end
     if size > left:

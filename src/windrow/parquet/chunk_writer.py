@@ -41,7 +41,7 @@ _ENTRIES, _PLACE, _SIZE = range(3)
 
 
 class Extremes(NamedTuple):
-    """The least and the greatest value of something, as a footer has them; None where there is none to tell."""
+    """The least and the greatest value of something, as a footer has them; None where there is none."""
 
     least: bytes | None
     greatest: bytes | None
@@ -129,12 +129,12 @@ class ChunkWriter:
         bodies = _Bodies(table, out, out, plain, dictionaries, out)
         low, high = table[:, _LOW], table[:, _HIGH]
         # a text that is too long is no bound, nor is any other of its chunk then
-        told, bounds = None, None
+        bounded, bounds = None, None
         if lengths.size:
-            told = ~_any((np.maximum(lengths[low], lengths[high]) > LONGEST_BOUND) & (low >= 0), pages)
+            bounded = ~_any((np.maximum(lengths[low], lengths[high]) > LONGEST_BOUND) & (low >= 0), pages)
             ends = offsets + lengths
             bounds = _Stretches(data, (offsets[low], ends[low]), (offsets[high], ends[high]))
-        return self._chunks(bodies, pages, _Told(low, high, low >= 0, told, bounds))
+        return self._chunks(bodies, pages, _PageBounds(low, high, low >= 0, bounded, bounds))
 
     def fixed(self, column: Fixed, pages: Pages) -> list[EncodedChunk]:
         """The chunks of a column of numbers."""
@@ -152,16 +152,16 @@ class ChunkWriter:
         out = np.empty(2 * values.size + 64 * pages.bounds.size, np.uint8)
         encode_fixed(values, cuts, pages.chunks, DICTIONARY_ENTRIES, table, dictionaries, entries, out)
         low, high = _extremes(values.view(self.order or values.dtype), cuts)
-        told = _Told.numbers(low, high, cuts[1:] > cuts[:-1], pages)
+        bounds = _PageBounds.numbers(low, high, cuts[1:] > cuts[:-1], pages)
         plain = np.flatnonzero(table[:, _ENCODING] == 0)
         table[plain, _VALUES] = cuts[plain] * values.itemsize
         table[plain, _VALUE_BYTES] = (cuts[plain + 1] - cuts[plain]) * values.itemsize
         dictionaries[:, _PLACE] *= values.itemsize
         dictionaries[:, _SIZE] = dictionaries[:, _ENTRIES] * values.itemsize
         bodies = _Bodies(table, levels, out, values.view(np.uint8), dictionaries, entries.view(np.uint8))
-        return self._chunks(bodies, pages, told)
+        return self._chunks(bodies, pages, bounds)
 
-    def _chunks(self, bodies: _Bodies, pages: Pages, told: _Told) -> list[EncodedChunk]:
+    def _chunks(self, bodies: _Bodies, pages: Pages, page_bounds: _PageBounds) -> list[EncodedChunk]:
         from windrow.kernels.chunks import CHUNK_WIDTH, room_for, write_chunks
 
         table, dictionaries = bodies.table, bodies.dictionaries
@@ -174,7 +174,7 @@ class ChunkWriter:
         )
         if size < 0:
             raise MemoryError("zstd has no room to work in; free some memory")
-        indexes, bounds = told.written(table[:, _NULLS], table[:, _ROWS], pages)
+        indexes, bounds = page_bounds.written(table[:, _NULLS], table[:, _ROWS], pages)
         nulls, rows = _sums(table[:, _NULLS], pages).tolist(), _sums(table[:, _ROWS], pages).tolist()
         view, firsts = out.data, pages.chunks.tolist()
         return [
@@ -267,34 +267,34 @@ class _Stretches(NamedTuple):
     high: tuple[Longs, Longs]
 
 
-class _Told(NamedTuple):
-    """What is told of the values of pages."""
+class _PageBounds(NamedTuple):
+    """The least and the greatest value of each page."""
 
     low: npt.NDArray[Any]
     high: npt.NDArray[Any]
     filled: npt.NDArray[np.bool_]
     """Which pages have values, and so bounds."""
-    told: npt.NDArray[np.bool_] | None
-    """Which chunks have bounds to tell."""
+    bounded: npt.NDArray[np.bool_] | None
+    """Which chunks have bounds; None is all."""
     bounds: _Stretches | None
     """What `low` and `high` stand for."""
 
     @classmethod
     def numbers(
         cls, low: npt.NDArray[Any], high: npt.NDArray[Any], filled: npt.NDArray[np.bool_], pages: Pages
-    ) -> _Told:
-        """Numbers stand for themselves. NaN is no bound: a page of nothing else leaves its chunk untold."""
+    ) -> _PageBounds:
+        """Numbers stand for themselves. NaN is no bound: a page of nothing else leaves its chunk without bounds."""
         if low.dtype.kind == "f":
-            told = ~_any(np.isnan(low) & filled, pages)
+            bounded = ~_any(np.isnan(low) & filled, pages)
             # zero has two signs, and a reader may look for either
             low = np.where(low == 0, -0.0, low).astype(low.dtype)
             high = np.where(high == 0, 0.0, high).astype(high.dtype)
         else:
-            told = np.ones(pages.chunks.size - 1, np.bool_)
+            bounded = np.ones(pages.chunks.size - 1, np.bool_)
         at = np.arange(low.size) * low.itemsize
         data, more = np.concatenate([low, high]).view(np.uint8), low.size * low.itemsize
         stretches = _Stretches(data, (at, at + low.itemsize), (at + more, at + more + low.itemsize))
-        return cls(low, high, filled, told, stretches)
+        return cls(low, high, filled, bounded, stretches)
 
     def written(self, nulls: Longs, rows: Longs, pages: Pages) -> tuple[list[bytes | None], list[Extremes]]:
         """The column index and the bounds of each chunk."""
@@ -304,22 +304,22 @@ class _Told(NamedTuple):
         orders, extremes = self._orders(pages), [Extremes(None, None)] * count
         nothing = np.zeros(filled.size, np.int64)
         data, low, high = self.bounds or _Stretches(np.empty(0, np.uint8), (nothing, nothing), (nothing, nothing))
-        told = np.ones(count, np.bool_) if self.told is None else self.told
+        bounded = np.ones(count, np.bool_) if self.bounded is None else self.bounded
         sizes = [
-            np.where(filled & np.repeat(told, np.diff(pages.chunks)), last - first, 0) for first, last in (low, high)
+            np.where(filled & np.repeat(bounded, np.diff(pages.chunks)), last - first, 0) for first, last in (low, high)
         ]
         out = np.empty(int(sizes[0].sum() + sizes[1].sum()) + 24 * filled.size + 64 * count, np.uint8)
         ends = np.zeros(count + 1, np.int64)
         write_bounds(pages.chunks, (nulls, rows), data, (low[0], sizes[0]), (high[0], sizes[1]), orders, out, ends[1:])
         written = _slices(out.data, ends[:-1], np.diff(ends))
-        indexes = [bytes(index) if known else None for index, known in zip(written, told.tolist(), strict=True)]
+        indexes = [bytes(index) if there else None for index, there in zip(written, bounded.tolist(), strict=True)]
         own = np.flatnonzero(filled)
         owners = np.searchsorted(pages.chunks, own, side="right") - 1
         # the least of each chunk is the first of it when pages are ordered, the greatest the last
         least = own[np.lexsort((self.low[own], owners))][np.searchsorted(owners, np.arange(count))[owners]]
         most = own[np.lexsort((self.high[own], owners))][np.searchsorted(owners, np.arange(count), "right")[owners] - 1]
         for chunk, one, other in zip(owners.tolist(), least.tolist(), most.tolist(), strict=True):
-            if told[chunk] and extremes[chunk].least is None:
+            if bounded[chunk] and extremes[chunk].least is None:
                 extremes[chunk] = Extremes(
                     data[low[0][one] : low[1][one]].tobytes(), data[high[0][other] : high[1][other]].tobytes()
                 )

@@ -1,4 +1,4 @@
-"""The older way of saying what a column means, for files that say it in the newer way alone.
+"""Converted types, the older way of giving a column its meaning, for files that have logical types alone.
 
 A writer should give a column its logical type and, where there is one, the converted type of before. DuckDB goes by
 converted types for all but times: a column with the logical type UINT_32 and nothing else is signed to it.

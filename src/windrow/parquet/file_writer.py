@@ -53,7 +53,7 @@ class _Group(NamedTuple):
 
 
 class FileWriter:
-    """Writes row groups to a file as they come, and what tells of them at the end."""
+    """Writes row groups to a file as they come, then page index and footer."""
 
     def __init__(
         self, sink: BinaryIO, schema: FileSchema, sorting: Sequence[SortingColumn], *, start: int | None = None
@@ -185,11 +185,11 @@ def _column_metadata(chunk: EncodedChunk, start: int, bloom: Place) -> bytes:
 
 
 def _statistics(chunk: EncodedChunk) -> bytes:
-    known = [] if chunk.null_count is None else [t.i64(3, chunk.null_count)]
+    members = [] if chunk.null_count is None else [t.i64(3, chunk.null_count)]
     least, greatest = chunk.bounds
     if least is not None and greatest is not None:
-        known += [t.binary(5, greatest), t.binary(6, least), t.boolean(7, value=True), t.boolean(8, value=True)]
-    return t.struct(*known)
+        members += [t.binary(5, greatest), t.binary(6, least), t.boolean(7, value=True), t.boolean(8, value=True)]
+    return t.struct(*members)
 
 
 def arrow_chunks(
@@ -259,11 +259,11 @@ def copied_chunk(
     """A chunk of another file, given its bytes, its page index and its filter, as if we had encoded it."""
     chunk = footer.chunks[group, leaf]
     start = int(c.chunk_starts(footer.chunks[group : group + 1, leaf])[0])
-    told = (c.HAS_MIN_VALUE, c.HAS_MAX_VALUE)
+    flags = (c.HAS_MIN_VALUE, c.HAS_MAX_VALUE)
     spans = ((chunk["min_offset"], chunk["min_length"]), (chunk["max_offset"], chunk["max_length"]))
     bounds = [
         footer.metadata[int(first) : int(first + count)] if chunk["flags"] & flag else None
-        for flag, (first, count) in zip(told, spans, strict=True)
+        for flag, (first, count) in zip(flags, spans, strict=True)
     ]
     return EncodedChunk(
         int(chunk["physical_type"]),

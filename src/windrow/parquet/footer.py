@@ -41,7 +41,7 @@ class SortingColumn(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ParquetFooter:
-    """What a Parquet file says of itself."""
+    """The footer of a Parquet file, parsed."""
 
     metadata: bytes
     """The thrift bytes; positions of statistics, schema and column orders count from their first."""
@@ -52,7 +52,7 @@ class ParquetFooter:
     schema: tuple[SchemaElement, ...]
     leaves: tuple[Leaf, ...]
     column_orders: tuple[int, ...] | None
-    """For each leaf which kind of order its statistics follow (1 is the order of its type, 0 none that is known)."""
+    """For each leaf which kind of order its statistics follow (1 is the order of its type, 0 is undefined)."""
     row_group_rows: npt.NDArray[np.int64]
     row_group_bytes: npt.NDArray[np.int64]
     row_group_sorting: tuple[tuple[SortingColumn, ...] | None, ...]
@@ -85,7 +85,7 @@ class ParquetFooter:
 
 
 def footer_length(tail8: bytes, name: str) -> int:
-    """How many bytes at the end of a file are its footer (metadata, length and magic), told from the last eight."""
+    """How many bytes at the end of a file are its footer (metadata, length and magic), by the last eight."""
     length, magic = tail8[-TAIL_SIZE:-4], tail8[-4:]
     if magic == ENCRYPTED_MAGIC:
         raise Incompatible(
@@ -136,7 +136,7 @@ def parse_footer(metadata: bytes | memoryview, *, name: str = "Parquet") -> Parq
 
 
 def _text(data: bytes, offset: int, length: int) -> str:
-    """Text that nothing depends on: bytes that are no UTF-8 are kept as surrogates."""
+    """Text that nothing depends on: bytes that are no UTF-8 become surrogates."""
     return data[offset : offset + length].decode(errors="surrogateescape")
 
 
@@ -186,7 +186,7 @@ def _column_name(data: bytes, offset: int, length: int, name: str) -> str:
 
 
 def _schema(data: bytes, table: Records, name: str) -> tuple[SchemaElement, ...]:
-    # Most columns differ in name and field id alone: what the rest of a record means is worked out once.
+    # Most columns differ in name and field id alone: the meaning of the rest of a record is worked out once.
     meanings: dict[tuple[int, ...], tuple[Any, ...]] = {}
     elements = []
     for record in table.tolist():

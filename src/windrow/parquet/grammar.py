@@ -93,7 +93,7 @@ def truth(name: str) -> Rule:
 
 
 def negated(name: str, *, flag: int) -> Rule:
-    """A boolean of which only an explicit `false` is noted, in the flag."""
+    """A boolean whose explicit `false` alone is noted, in the flag."""
     return Rule(name, r.NEGATED, None, flag)
 
 
@@ -118,7 +118,7 @@ def struct(name: str, of: str, *, flag: int = 0, tag: str | None = None) -> Rule
 
 
 def rows(name: str, of: str, *, flag: int = 0) -> Rule:
-    """A list, each element of which is a record of its own."""
+    """A list whose elements are records of their own."""
     return Rule(name, r.ROWS, f"{name}_offset", flag, of)
 
 
@@ -157,7 +157,7 @@ class Walked(NamedTuple):
 
 
 class Grammar:
-    """A set of structs, the first of which is the one that a walk begins with."""
+    """A set of structs; a walk begins with the first."""
 
     def __init__(self, subject: str, structs: Sequence[Struct], tables: Mapping[str, Table]) -> None:
         self.subject = subject
@@ -214,8 +214,8 @@ class Grammar:
             return [0] * len(self.tables)
         first = data[starts[0] : ends[0]]
         tables = self.walk(first, name=names[0]).tables
-        found = [tables[name].size for name in list(self.tables)[1:]]
-        return [len(starts), *((size + 1) * len(data) * 9 // (8 * len(first)) + 16 for size in found)]
+        sizes = [tables[name].size for name in list(self.tables)[1:]]
+        return [len(starts), *((size + 1) * len(data) * 9 // (8 * len(first)) + 16 for size in sizes)]
 
     def _lay_out(self, room: Sequence[int]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         layout = np.zeros((len(room), r.TABLE_SIZE), np.int64)
@@ -235,8 +235,8 @@ class Grammar:
 
     def _complaint(self, name: str, code: int, number: int, field: int, last: int) -> str:
         one = [*self.structs.values(), Struct("a value that is passed over", "")][number]
-        known = field in one.fields and code != r.MISSING
-        where = f"{one.name}.{one.fields[field].name}" if known else one.name
+        is_named = field in one.fields and code != r.MISSING
+        where = f"{one.name}.{one.fields[field].name}" if is_named else one.name
         return (
             f"{name}: {self.subject}, {where} after byte {last}: {_PROBLEMS[code]}; the file is damaged, write it again"
         )

@@ -116,7 +116,7 @@ class ColumnIndex:
     """What the data pages of a chunk hold."""
 
     null_pages: npt.NDArray[np.bool_]
-    """Whether a page holds nothing but nulls; its bounds then mean nothing."""
+    """Whether a page holds nothing but nulls; it then has no bounds."""
     min_values: list[bytes]
     max_values: list[bytes]
     boundary_order: int
@@ -159,8 +159,8 @@ def parse_column_index(data: bytes | memoryview, *, name: str) -> ColumnIndex:
     counted = ("min_values", "max_values", "null_counts") if flags & _HAS_NULL_COUNTS else ("min_values", "max_values")
     for table in counted:
         if tables[table].size != pages:
-            found = tables[table].size
-            raise Damaged(f"{name}: column index has {pages} null_pages but {found} {table}; write the file again")
+            count = tables[table].size
+            raise Damaged(f"{name}: column index has {pages} null_pages but {count} {table}; write the file again")
     return ColumnIndex(
         null_pages=tables["null_pages"]["value"] != 0,
         min_values=_values(source, tables["min_values"]),

@@ -1,4 +1,4 @@
-"""Pages of flat columns of many files: found in one pass over their headers, decompressed, and laid out for decoding.
+"""Pages of flat columns of many files: listed in one pass over their headers, decompressed, and laid out for decoding.
 
     pages = scan_pages(source, chunks)                          # every page of every chunk
     unpacked = unpack(source, pages, chunks)                    # the wanted pages of one column
@@ -208,9 +208,9 @@ class Unpacked:
         numbers = _decimals(raw.reshape(-1, width))
         counts = (pages[:, 1] - pages[:, 0]) // width
         places: npt.NDArray[Any] = np.arange(1, len(numbers), dtype=np.uint32)
-        known = places[: int(self.dictionaries[:, 2].sum())]
+        entries = places[: int(self.dictionaries[:, 2].sum())]
         words = np.concatenate(
-            [data, places[len(known) :].view(np.uint8), np.zeros(24 + 4 * (len(places) % 2), np.uint8)]
+            [data, places[len(entries) :].view(np.uint8), np.zeros(24 + 4 * (len(places) % 2), np.uint8)]
         )
         words = words[: len(words) // 8 * 8].view(np.uint64)
         table = self.table.copy()
@@ -218,7 +218,7 @@ class Unpacked:
         table[plain, _VALUES] = table[plain, _VALUES_END] - 4 * counts
         out: npt.NDArray[Any] = np.empty(self.rows, np.uint32)
         valid = np.ones(self.rows, np.uint8)
-        self._check(decode_fixed(words, table.reshape(-1), known, out, valid), self.owners)
+        self._check(decode_fixed(words, table.reshape(-1), entries, out, valid), self.owners)
         return Fixed(numbers[np.where(valid, out, 0)], None if valid.all() else valid)
 
     def coded(self) -> Coded | CodedRows:
@@ -407,11 +407,11 @@ def _inflate_each(
         pages["chunk"].tolist(),
         strict=True,
     )
-    known = {codec: decompressor(codec) for codec in set(codecs.tolist())}
+    by_codec = {codec: decompressor(codec) for codec in set(codecs.tolist())}
     for body, level, compressed, size, codec, chunk in items:
         yield source[body : body + level]
         if size > level:
-            yield _decompressed(known[codec], source[body + level : body + compressed], size - level, chunks, chunk)
+            yield _decompressed(by_codec[codec], source[body + level : body + compressed], size - level, chunks, chunk)
 
 
 def _decompressed(
@@ -434,8 +434,8 @@ def _place(table: Longs, words: npt.NDArray[np.uint64], offsets: Longs, pages: R
     prefixed = nullable & (pages["kind"] == DATA_PAGE)
     table[:, _LEVELS] = start + np.where(prefixed, 4, pages["repetition_length"])
     bytes_ = data[np.minimum(start[:, None] + np.arange(4), data.size - 1)].astype(np.int64)
-    announced = bytes_ @ (1 << np.arange(0, 32, 8))
-    length = np.where(prefixed, announced, np.where(nullable, pages["definition_length"], 0))
+    stated = bytes_ @ (1 << np.arange(0, 32, 8))
+    length = np.where(prefixed, stated, np.where(nullable, pages["definition_length"], 0))
     table[:, _LEVELS_END] = table[:, _LEVELS] + length
     table[:, _VALUES], table[:, _VALUES_END] = table[:, _LEVELS_END], end
     wrong = np.flatnonzero((table[:, _VALUES] > end) | (nullable & (length == 0)))
@@ -453,12 +453,12 @@ def _name_entries(table: Longs, pages: Records, owners: Longs, dictionaries: Lon
         return
     firsts = np.cumsum(dictionaries[:, 2]) - dictionaries[:, 2]
     place = np.searchsorted(owners, pages["chunk"])
-    found = np.minimum(place, max(owners.size - 1, 0))
-    lost = coded & (owners[found] != pages["chunk"]) if owners.size else coded
+    nearest = np.minimum(place, max(owners.size - 1, 0))
+    lost = coded & (owners[nearest] != pages["chunk"]) if owners.size else coded
     if lost.any():
         name = chunks.names[int(pages["chunk"][np.argmax(lost)])]
         raise Damaged(f"{name}: a page refers to a dictionary that its chunk lacks; write the file again")
-    table[:, _ENTRY], table[:, _ENTRIES] = firsts[found], np.where(coded, dictionaries[found, 2], 0)
+    table[:, _ENTRY], table[:, _ENTRIES] = firsts[nearest], np.where(coded, dictionaries[nearest, 2], 0)
 
 
 def _with_null_chunks(unpacked: Unpacked, owners: Longs, chunks: Chunks) -> Unpacked:
@@ -470,11 +470,11 @@ def _with_null_chunks(unpacked: Unpacked, owners: Longs, chunks: Chunks) -> Unpa
         nulls[:, _FORM], nulls[:, _LAST] = _NULLS, (chunks.last - chunks.first)[missing]
         order = np.argsort(np.concatenate([owners, missing]), kind="stable")
         table, owners = np.concatenate([table, nulls])[order], np.concatenate([owners, missing])[order]
-    found = np.bincount(owners, table[:, _LAST] - table[:, _FIRST], chunks.starts.size).astype(np.int64)
-    wrong = np.flatnonzero(found != chunks.last - chunks.first)
+    counts = np.bincount(owners, table[:, _LAST] - table[:, _FIRST], chunks.starts.size).astype(np.int64)
+    wrong = np.flatnonzero(counts != chunks.last - chunks.first)
     if wrong.size:
         raise Damaged(
-            f"{chunks.names[wrong[0]]}: its pages hold {found[wrong[0]]} of the rows asked for; write it again"
+            f"{chunks.names[wrong[0]]}: its pages hold {counts[wrong[0]]} of the requested rows; write it again"
         )
-    rows = int(found.sum())
+    rows = int(counts.sum())
     return replace(unpacked, table=table, owners=[chunks.names[owner] for owner in owners.tolist()], rows=rows)

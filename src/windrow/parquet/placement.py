@@ -1,9 +1,9 @@
-"""Row groups and runs of pages, placed in an address space: what a synthesised footer is told.
+"""Row groups and runs of pages, placed in an address space, for a synthesised footer.
 
 The address space is whatever the reader of the footer takes for the file: files one after the other, or a virtual
 file that is put together from ranges. A placed chunk is a FOOTER_CHUNK record whose offsets are addresses; records
 that did not come from a footer are as good. Addresses below FIRST_ADDRESS are not used: a file begins with its magic,
-and to many readers an address of 0 means that there is none.
+and many readers take an address of 0 for none.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ class VirtualSchema:
 def _leaves_of_column(footer: ParquetFooter, column: str) -> list[Leaf]:
     leaves = [leaf for leaf in footer.leaves if leaf.path[0] == column]
     if not leaves:
-        known = ", ".join(sorted({leaf.path[0] for leaf in footer.leaves}))
-        raise InvalidInput(f"column {column!r} does not exist; choose from {known}")
+        names = ", ".join(sorted({leaf.path[0] for leaf in footer.leaves}))
+        raise InvalidInput(f"column {column!r} does not exist; choose from {names}")
     return leaves
 
 
@@ -130,14 +130,14 @@ def leaf_positions(footer: ParquetFooter, schema: VirtualSchema) -> list[int]:
     fields = {leaf.path[0] for leaf in footer.leaves}
     positions = []
     for leaf in schema.leaves:
-        found = own.get(leaf.path)
+        match = own.get(leaf.path)
         label = ".".join(leaf.path)
-        if found is None and leaf.path[0] in fields:
+        if match is None and leaf.path[0] in fields:
             # The levels of the missing part depend on which rows have the rest: no bytes of ours can know that.
             raise Incompatible(f"column {label!r} is missing inside of a field that is there; rewrite the file")
-        if found is not None and _type_of(found) != _type_of(leaf):
+        if match is not None and _type_of(match) != _type_of(leaf):
             raise Incompatible(f"column {label!r} has another type or nesting than the schema; rewrite the file")
-        positions.append(-1 if found is None else found.index)
+        positions.append(-1 if match is None else match.index)
     return positions
 
 

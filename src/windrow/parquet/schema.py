@@ -51,7 +51,7 @@ def _integer(bit_width: int, *, signed: bool) -> LogicalType:
     return LogicalType("INTEGER", bit_width=bit_width, is_signed=signed)
 
 
-# What the older way of saying it, the converted type, means. Decimals are not here: they have parameters.
+# The meaning of converted types, which came before logical types. Decimals are not here: they have parameters.
 CONVERTED_TYPES = {
     0: LogicalType("STRING"),
     1: LogicalType("MAP"),

@@ -30,7 +30,7 @@ __all__ = ["assemble_footer", "footer_of", "row_group_bytes", "synthesise_footer
 
 _WORDS = c.FOOTER_CHUNK.itemsize // 8
 _WORD_OF = {name: place[1] // 8 for name, place in (c.FOOTER_CHUNK.fields or {}).items()}
-# Codec, encodings and flags lie in the first two words of a record, the rest of which is its own.
+# Codec, encodings and flags lie in the first two words of a record; the other words are its own.
 _OWN = 2
 
 
@@ -88,7 +88,7 @@ def _key_values(pairs: Mapping[str, str | None]) -> list[bytes]:
 def row_group_bytes(
     schema: VirtualSchema, rows: NDArray[np.int64], chunks: Records, statistics: Sequence[bytes | memoryview]
 ) -> bytes:
-    """All row groups: of each the head of its list of chunks, the chunks, and what is said of them together."""
+    """All row groups: each has the head of its list of chunks, the chunks, and the fields behind them."""
     if not len(rows):
         return b""
     from windrow.kernels.footers import render

@@ -11,7 +11,7 @@ from windrow.parquet.footer import TAIL_SIZE, footer_length
 __all__ = ["FIRST_READ", "Tail", "complete_tail"]
 
 FIRST_READ = 64 * 2**10
-"""The end of a file that is read before anything is known of it; most footers, and small files, are in it."""
+"""Bytes of the first read of a file, from its end; most footers, and small files, fit in."""
 
 
 class Tail(NamedTuple):

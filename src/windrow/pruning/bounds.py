@@ -1,4 +1,4 @@
-"""What is known of a column in many units at once: splits, row groups, granules or samples, one array entry each."""
+"""Bounds of a column in many units at once: splits, row groups, granules or samples, one array entry each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Bounds:
     """Bounds and counts of one column, by unit.
 
     `minimum` and `maximum` have the dtype of the column's type. They lie outside of, or on, all values but nulls and
-    NaN; whether they are exact or shortened outwards proves the same. Where a mask is false the entry means nothing.
+    NaN; whether they are exact or shortened outwards proves the same. Where a mask is false the entry is undefined.
     """
 
     minimum: NDArray[Any]
@@ -46,13 +46,13 @@ class Bounds:
 
     @cached_property
     def all_null(self) -> Mask:
-        """Units that are known to hold nothing but nulls."""
+        """Units that hold nothing but nulls for certain."""
         all_null: Mask = self.has_null_count & (self.null_count == self.count)
         return all_null
 
     @cached_property
     def null_free(self) -> Mask:
-        """Units that are known to hold no null."""
+        """Units that hold no null for certain."""
         null_free: Mask = self.has_null_count & (self.null_count == 0)
         return null_free
 

@@ -1,4 +1,4 @@
-"""Between stored values and their bytes in a Parquet file: what bounds say, and what a bloom filter is asked for.
+"""Between stored values and their bytes in a Parquet file: what bounds hold, and what a bloom filter is probed with.
 
 Raw values come as numbers of a fixed width, or as `bytes` objects: text, binary values, and in these also decimals (the
 high byte first) and floats of 16 bits.
@@ -66,7 +66,7 @@ def _cells(point: Any, column_type: ColumnType, width: np.dtype[Any] | None, len
         return _float_cells(point, width or _HALF)
     if width is None:
         return _integer_cells(point, length or 0, "big", signed=True)
-    # Where the sign is not known, a number has the same bytes in both forms, or can be there in one of them alone.
+    # Where the sign is uncertain, a number has the same bytes in both forms, or can be there in one of them alone.
     signed = column_type.dtype == "int64" or (column_type.dtype == "object" and point < 0)
     return _integer_cells(point, width.itemsize, "little", signed=signed)
 

@@ -44,8 +44,8 @@ def key_bounds(
     `same_before` says where all rows of a unit have the keys before this one in common.
     """
     # NaN alone differs from itself; as a bound it would be of no use.
-    known = present & (values == values)  # noqa: PLR0124
-    first, following = (values, known & same_before), (np.roll(values, -1), _next(known) & same_before)
+    comparable = present & (values == values)  # noqa: PLR0124
+    first, following = (values, comparable & same_before), (np.roll(values, -1), _next(comparable) & same_before)
     (low, has_low), (high, has_high) = (following, first) if descending else (first, following)
     return KeyBounds(
         low,
@@ -85,7 +85,7 @@ def tightened(bounds: Bounds, keys: KeyBounds) -> Bounds:
 
 
 def _next(mask: Mask) -> Mask:
-    """The same of the next unit; nothing is known behind the last one."""
+    """The same of the next unit; behind the last one it is False."""
     following = np.roll(mask, -1)
     following[-1:] = False
     return following

@@ -21,7 +21,7 @@ from windrow.pruning.types import ColumnType
 __all__ = ["BoundsOf", "Holds", "Pruner", "Verdict", "compile_predicate"]
 
 BoundsOf: TypeAlias = Callable[[str], Bounds | None]
-"""The bounds of a column over all units; None where nothing is known of it. Asked only for columns that matter."""
+"""The bounds of a column over all units; None without any. Called for the columns of a predicate alone."""
 
 Holds: TypeAlias = Callable[[str, tuple[Any, ...]], Mask]
 """By column and stored values: units that may hold one of the values, as a bloom filter tells."""
@@ -132,9 +132,9 @@ class Pruner:
     def __init__(self, root: _Node) -> None:
         self._root = root
         self.required = tuple(_required(root))
-        """Selections of which a row must meet each one."""
+        """Selections that every matching row meets."""
         self.point_columns = frozenset(each.column for each in _selections(root) if each.points is not None)
-        """Columns of which single values are asked for, so that a bloom filter can help."""
+        """Columns with tests for single values, where a bloom filter can help."""
 
     def judge(self, count: int, bounds_of: BoundsOf, holds: Holds | None = None) -> Verdict:
         """Judge so many units by their bounds, and by filters where there are some."""

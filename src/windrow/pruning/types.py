@@ -125,12 +125,12 @@ class ColumnType(NamedTuple):
 SIGNED = ColumnType(Family.NUMBER, "int64")
 UNSIGNED = ColumnType(Family.NUMBER, "uint64")
 WHOLE = ColumnType(Family.NUMBER, "object")
-"""Integers that may be signed or unsigned: only what holds for both is known of them."""
+"""Integers that may be signed or unsigned: only what holds for both is certain."""
 FLOAT = ColumnType(Family.FLOAT, "float64")
 TEXT = ColumnType(Family.TEXT, "object")
 BINARY = ColumnType(Family.BINARY, "object")
 OPAQUE = ColumnType(Family.OPAQUE, "object")
-"""Values whose order is not known, or has no meaning here: only their nulls prove anything."""
+"""Values whose order is uncertain, or has no meaning here: only their nulls prove anything."""
 DATE = ColumnType(Family.TIME, "int64", Fraction(1, _DAY))
 TIMESTAMPS = {
     unit: ColumnType(Family.TIME, "int64", factor)

@@ -38,7 +38,7 @@ __all__ = ["Zones", "prune_splits"]
 
 _LARGEST = 2**63 - 1
 _ENOUGH, _WORTH = 1000, 20
-"""After so many splits, regular expressions are asked only if they leave out more than every twentieth."""
+"""After so many splits, regular expressions are tried only if they leave out more than every twentieth."""
 _TYPES = {ValueKind.STRING: TEXT, ValueKind.I64: SIGNED, ValueKind.U64: WHOLE, ValueKind.F64: FLOAT}
 _WHOLE = {ValueKind.I64, ValueKind.U64}
 _NOTHING: dict[ColumnType, Any] = {TEXT: b"", OPAQUE: b"", SIGNED: 0, WHOLE: 0, FLOAT: 0.0}
@@ -57,7 +57,7 @@ class _Column(NamedTuple):
 
     type: ColumnType
     bounds: Bounds
-    known: Mask
+    complete: Mask
     """Splits whose zone has bounds, or says that all is null."""
     regexes: list[str | None]
     codes: NDArray[np.int64]
@@ -65,28 +65,28 @@ class _Column(NamedTuple):
 
 
 class Zones:
-    """The zone maps of some splits; columns become arrays when they are first asked about."""
+    """The zone maps of some splits; columns become arrays when a predicate first names them."""
 
     def __init__(self, splits: Sequence[SplitMetadata]) -> None:
         self._splits = splits
         self._rows = np.array([split.row_count for split in splits], np.int64)
         self._columns: dict[tuple[str, bool], _Column] = {}
         self._answers: dict[str, tuple[int, int]] = {}
-        """Of how many splits the regular expressions of a column were asked, and how many of these they left out."""
+        """By column: for how many splits regular expressions were tried, and how many of these they left out."""
 
     def prune(self, predicate: Predicate, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """Those of the places whose split may hold a row that matches."""
-        asked = with_tests(negation_normal_form(predicate), _in_microseconds)
+        tested = with_tests(negation_normal_form(predicate), _in_microseconds)
         times = {test.column for test in value_tests(predicate) if any(isinstance(v, date) for v in literals_of(test))}
-        columns = {name: self._column(name, is_time=name in times) for name in columns_of(asked)}
-        pruner = compile_predicate(asked, {name: column.type for name, column in columns.items()})
-        kept = pruner.judge(len(places), lambda name: columns[name].bounds.take(places)).may_match
-        left = places[kept]
-        return left[self._by_regexes(asked, left)] if len(left) else left
+        columns = {name: self._column(name, is_time=name in times) for name in columns_of(tested)}
+        pruner = compile_predicate(tested, {name: column.type for name, column in columns.items()})
+        may_match = pruner.judge(len(places), lambda name: columns[name].bounds.take(places)).may_match
+        left = places[may_match]
+        return left[self._by_regexes(tested, left)] if len(left) else left
 
     def tells(self, columns: Sequence[str], places: NDArray[np.int64]) -> bool:
         """Whether zones say of these columns all that the statistics of a lone row group could."""
-        return all(bool(self._column(name).known[places].all()) for name in columns)
+        return all(bool(self._column(name).complete[places].all()) for name in columns)
 
     def _column(self, name: str, *, is_time: bool = False) -> _Column:
         if (name, is_time) not in self._columns:
@@ -104,8 +104,8 @@ class Zones:
             case Not():
                 return _all(places)
         intervals = operator_of(predicate).intervals
-        found = () if intervals is None else intervals(predicate)
-        if found and all(interval.is_point for interval in found):
+        accepted = () if intervals is None else intervals(predicate)
+        if accepted and all(interval.is_point for interval in accepted):
             return self._fits(predicate.column, literals_of(predicate), places)
         return _all(places)
 
@@ -113,8 +113,8 @@ class Zones:
         column = self._column(name)
         if len(column.regexes) == 1 and column.regexes[0] is None:
             return _all(places)
-        asked, left_out = self._answers.get(name, (0, 0))
-        if asked > _ENOUGH and left_out * _WORTH < asked:
+        tried, left_out = self._answers.get(name, (0, 0))
+        if tried > _ENOUGH and left_out * _WORTH < tried:
             return _all(places)
         codes = column.codes[places]
         fits = np.ones(len(column.regexes), bool)
@@ -122,7 +122,7 @@ class Zones:
             regex = column.regexes[code]
             fits[code] = regex is None or any(_fits_regex(regex, value) for value in values)
         fitting: Mask = fits[codes]
-        self._answers[name] = asked + len(places), left_out + int((~fitting).sum())
+        self._answers[name] = tried + len(places), left_out + int((~fitting).sum())
         return fitting
 
 
@@ -150,8 +150,8 @@ def _column(zones: Sequence[ColumnZone | None], rows: NDArray[np.int64], *, is_t
     bounds = Bounds(minimum, maximum, has_minimum, has_maximum, np.minimum(nulls, rows), has_zone, rows)
     regexes: dict[str | None, int] = {}
     codes = [regexes.setdefault(None if zone is None else zone.regex, len(regexes)) for zone in zones]
-    known = has_zone & ((has_minimum & has_maximum) | (nulls >= rows))
-    return _Column(column_type, bounds, known, list(regexes), np.array(codes, np.int64))
+    complete = has_zone & ((has_minimum & has_maximum) | (nulls >= rows))
+    return _Column(column_type, bounds, complete, list(regexes), np.array(codes, np.int64))
 
 
 def _ends(values: Sequence[SortColumnValue | None], column_type: ColumnType) -> tuple[NDArray[Any], Mask]:

@@ -72,8 +72,8 @@ def _extremes(file: pq.ParquetFile, group: int, name: str, path: str) -> tuple[i
     """The smallest and largest time of a row group: its first and last one, where rows are in order."""
     try:
         times = file.read_row_group(group, columns=[name], use_threads=False).column(0)
-        found = pc.min_max(times.cast(pa.int64())).as_py()
+        bounds = pc.min_max(times.cast(pa.int64())).as_py()
     except (pa.ArrowException, OSError) as error:
         problem = str(error).partition("\n")[0]
         raise Damaged(f"{path}: row group {group}, column {name!r}: {problem}; restore the file") from error
-    return found["min"], found["max"]
+    return bounds["min"], bounds["max"]

@@ -37,7 +37,7 @@ class TableFinding:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class TableCheck(ShownByField):
-    """What a check looked at, and what it found."""
+    """The scope and the findings of a check."""
 
     table: str
     folder: str
@@ -68,9 +68,9 @@ def check_table(folder: Path, *, data: bool = False) -> TableCheck:
     """
     while True:
         txn = read_txn(folder / "_txn")
-        found = _check_table(folder, txn, data=data)
-        if found.sound or read_txn(folder / "_txn").version == txn.version:
-            return found
+        check = _check_table(folder, txn, data=data)
+        if check.sound or read_txn(folder / "_txn").version == txn.version:
+            return check
 
 
 def _check_table(folder: Path, txn: Txn, *, data: bool) -> TableCheck:
@@ -125,8 +125,8 @@ class _Partition:
             return [TableFinding(str(self.folder), "it is Parquet, and `_txn` has no size of its file")]
         try:
             with committed_bytes(path, size) as read:
-                found = [*self._check_sidecar(read, size), *self._check_rows(read, size)]
-                return [*found, *self._check_data(read, size)] if data and not found else found
+                findings = [*self._check_sidecar(read, size), *self._check_rows(read, size)]
+                return [*findings, *self._check_data(read, size)] if data and not findings else findings
         except WindrowError as error:
             return [TableFinding(str(path), str(error))]
 

@@ -237,7 +237,7 @@ def _check_unchanged(step: Step) -> None:
     """The partition is still the one that was planned with."""
     if not step.table:
         return
-    now = {partition.timestamp: partition for partition in read_txn(Path(step.table, "_txn")).partitions}
-    found = now.get(step.timestamp)
-    if found is None or (found.name_txn, found.parquet_size) != (step.name_txn, step.parquet_bytes):
+    now = {each.timestamp: each for each in read_txn(Path(step.table, "_txn")).partitions}
+    partition = now.get(step.timestamp)
+    if partition is None or (partition.name_txn, partition.parquet_size) != (step.name_txn, step.parquet_bytes):
         raise Conflict(f"{step.parquet}: QuestDB changed the partition meanwhile; run the migration again")

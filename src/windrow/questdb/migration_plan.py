@@ -95,9 +95,9 @@ def tables_at(root: Path) -> list[Path]:
     if is_table_folder(root):
         return [root]
     for database in (root, root / "db"):
-        found = sorted(table_folders(database).values()) if database.is_dir() else []
-        if found:
-            return found
+        tables = sorted(table_folders(database).values()) if database.is_dir() else []
+        if tables:
+            return tables
     return []
 
 

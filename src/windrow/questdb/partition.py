@@ -1,4 +1,4 @@
-"""The sidecar of one partition at the size that `_txn` commits, checked against everything else that is known of it."""
+"""The sidecar of one partition at the size that `_txn` commits, checked against `_txn`, `_meta` and its file."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def parse_registry(data: bytes, name: str) -> dict[str, str]:
     (end,) = _END.unpack_from(data)
     if not _END.size <= end <= len(data):
         raise _damaged(name, f"it ends at byte {end} of {len(data)}")
-    found: dict[str, str] = {}
+    folders: dict[str, str] = {}
     position = _END.size
     while position < end:
         operation, position = _number(data, position, name)
@@ -112,12 +112,12 @@ def parse_registry(data: bytes, name: str) -> dict[str, str]:
         if operation == _ADDED:
             position += _RESERVED
             if kind in _KINDS_WITH_ROWS:
-                found[table] = folder
+                folders[table] = folder
         elif operation == _REMOVED:
-            found = {each: place for each, place in found.items() if place != folder}
+            folders = {each: place for each, place in folders.items() if place != folder}
         else:
             raise _damaged(name, f"operation {operation} before byte {position} is unknown")
-    return found
+    return folders
 
 
 def _registered(database: Path) -> dict[str, str]:

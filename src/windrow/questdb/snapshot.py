@@ -34,8 +34,8 @@ _GRACE = 0.1
 """Seconds at one version of `_txn`: what is missing for so long was not removed by a later commit."""
 _MOST_HELD = 256
 """Files that a snapshot holds open; those beyond are opened when they are read."""
-_KNOWN_BYTES, _OBJECT_BYTES = 2**25, 4000
-"""Partitions that have not changed are not read again, as long as what is known of them fits."""
+_CACHE_BYTES, _OBJECT_BYTES = 2**25, 4000
+"""Partitions that have not changed are not read again, as long as their descriptions fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,16 +158,16 @@ def _is_native(folder: Path, partition: str) -> Incompatible:
     )
 
 
-class _Known(NamedTuple):
-    """What is known of a partition; it holds as long as neither file nor structure changes."""
+class _Description(NamedTuple):
+    """The description of a partition; it holds as long as neither file nor structure changes."""
 
     size: int
     sidecar: bytes
     columns: tuple[FileColumn, ...]
 
 
-_known: MemoryCache[_Known] = MemoryCache(
-    _KNOWN_BYTES, weigh=lambda each: len(each.sidecar) + _OBJECT_BYTES, name="questdb"
+_descriptions: MemoryCache[_Description] = MemoryCache(
+    _CACHE_BYTES, weigh=lambda each: len(each.sidecar) + _OBJECT_BYTES, name="questdb"
 )
 
 
@@ -195,19 +195,19 @@ class _Partitions:
                     f"{folder}: the partition is in cold storage (REMOTE in _txn), where Windrow does not read; bring "
                     "it back in QuestDB first"
                 )
-            found = self._opened(folder, partition)
+            file = self._opened(folder, partition)
             if number >= _MOST_HELD:
-                found.store.release()
-            yield found
+                file.store.release()
+            yield file
 
     def _opened(self, folder: Path, partition: Partition) -> PartitionFile:
         store, info = HeldFile(folder.resolve()), self._checked(folder, partition)
         opened = store.hold(CommittedPart(min(partition.parquet_size or 0, info.size), inode_of(info)))
         marks = f"{info.etag} {_etag(store, SIDECAR)} {partition} {self._structure}"
         key = CacheKey(str(folder), -1, -1, CacheKind.SIDECAR, marks)
-        known = _known.get(key, lambda _: self._read(folder, partition, opened))
-        identity = CommittedPart(known.size, inode_of(info))
-        return PartitionFile(folder.name, partition.rows, store, identity, known.sidecar, known.columns)
+        described = _descriptions.get(key, lambda _: self._read(folder, partition, opened))
+        identity = CommittedPart(described.size, inode_of(info))
+        return PartitionFile(folder.name, partition.rows, store, identity, described.sidecar, described.columns)
 
     def _checked(self, folder: Path, partition: Partition) -> ObjectInfo:
         """What the Parquet file is; it has all that is committed."""
@@ -225,12 +225,12 @@ class _Partitions:
             )
         return info
 
-    def _read(self, folder: Path, partition: Partition, opened: OpenedFile) -> _Known:
+    def _read(self, folder: Path, partition: Partition, opened: OpenedFile) -> _Description:
         pm = open_sidecar(folder, partition, self._meta, opened, recover=self._recover)
         columns = tuple(file_columns(pm, self._meta))
         if not columns:
             raise Damaged(f"{folder / SIDECAR}: it has no column of the table; restore the partition")
-        return _Known(pm.parquet_size, describe(pm, columns), columns)
+        return _Description(pm.parquet_size, describe(pm, columns), columns)
 
 
 def _etag(store: LocalStore, key: str) -> str | None:

@@ -37,7 +37,7 @@ from windrow.sidecar.types import Tag
 __all__ = ["TESTED_AS_TEXT", "stored_test"]
 
 TESTED_AS_TEXT = frozenset({Tag.UUID, Tag.IPV4, Tag.CHAR})
-"""Types that are shown as text, of which stored values can be tested."""
+"""Types that are shown as text and whose stored values can be tested."""
 
 _Span = tuple[int, int]
 _HALVES = 0xD800, 0xDFFF
@@ -77,9 +77,9 @@ class _Ordered(NamedTuple):
 
     def before(self, text: str) -> int:
         """Count the values whose texts are less."""
-        found = self.position(text)
-        if found is not None:
-            return found
+        position = self.position(text)
+        if position is not None:
+            return position
         low, high = 0, self.size
         while low < high:
             middle = (low + high) // 2
@@ -92,7 +92,7 @@ class _Ordered(NamedTuple):
 
 
 def _within(values: _Ordered, column: str, test: Predicate) -> Predicate:
-    """The test of stored values that selects those of which the text is selected."""
+    """The test of stored values that selects those whose text is selected."""
     spans = [(first, stop) for first, stop in _spans(values, test) if first < stop]
     points = tuple(values.stored(first) for first, stop in spans if stop == first + 1)
     wide = [Between(column, values.stored(first), values.stored(stop - 1)) for first, stop in spans if stop > first + 1]
@@ -133,10 +133,10 @@ def _compared(op: Op, before: int, up_to: int, size: int) -> list[_Span]:
 
 def _uuid_position(text: str) -> int | None:
     try:
-        found = UUID(text)
+        value = UUID(text)
     except ValueError:
         return None
-    return found.int if str(found) == text else None
+    return value.int if str(value) == text else None
 
 
 _UUIDS = _Ordered(2**128, lambda place: str(UUID(int=place)), _uuid_position, lambda place: place.to_bytes(16, "big"))
@@ -174,10 +174,10 @@ def _character_test(column: str, test: Predicate) -> Predicate | None:
 
 def _address(text: str) -> int | None:
     try:
-        found = IPv4Address(text)
+        address = IPv4Address(text)
     except ValueError:
         return None
-    return int(found) or None
+    return int(address) or None
 
 
 def _address_test(column: str, test: Predicate) -> Predicate:

@@ -55,7 +55,7 @@ class ColumnType(NamedTuple):
     tag: Tag
     code: int
     stored: pa.DataType
-    """What the Parquet file holds, as an engine is told of it."""
+    """The type in the Parquet file, as engines see it."""
     shown: pa.DataType
     """What a reader of the table gets."""
 

@@ -30,7 +30,7 @@ _DICTIONARY, _PLAIN, _DELTA, _SPLIT = "RLE_DICTIONARY", "PLAIN", "DELTA_BINARY_P
 
 
 class Encodings(TypedDict):
-    """What `pyarrow.parquet.write_table` must be told, by keyword; a column that is in neither is plain."""
+    """Arguments of `pyarrow.parquet.write_table`, by keyword; a column that is in neither is plain."""
 
     use_dictionary: list[str]
     column_encoding: dict[str, str]

@@ -46,10 +46,10 @@ def _keyed_columns(rows: pa.Table, schema: SortSchema, places: npt.NDArray[np.in
     for column in schema.columns:
         if column.name not in rows.column_names:
             continue  # null in all rows, so it never decides
-        found = _writer(rows.schema.field(column.name).type)
-        if found is None:
+        writer = _writer(rows.schema.field(column.name).type)
+        if writer is None:
             break
-        write, stored = found
+        write, stored = writer
         values = rows[column.name].take(to_arrow(places)).cast(stored).to_pylist()
         keyed.append([None if value is None else write(value) for value in values])
     return keyed

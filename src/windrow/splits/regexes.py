@@ -21,7 +21,7 @@ from itertools import islice
 __all__ = ["DEEPEST", "superset_regex"]
 
 DEEPEST = 256
-"""No expression looks at more characters of a value than this, unless it is asked to."""
+"""No expression looks at more characters of a value than this by default."""
 
 _DOT_MATCHES_NEWLINE = "(?s)"
 _SPECIAL = frozenset(r"\.+*?()|[]{}^$")

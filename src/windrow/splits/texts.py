@@ -1,4 +1,4 @@
-"""Text by its distinct values: what repeats is kept as codes, from the rows of a task to the pages of a split.
+"""Text by its distinct values: what repeats is held as codes, from the rows of a task to the pages of a split.
 
 Codes are sorted, moved and written for a fraction of what text costs. A dictionary is in order, holds each value once
 and no null, so that its first and last value are the bounds of the column once values without rows are dropped.
@@ -16,7 +16,7 @@ from windrow.model.points import is_text
 __all__ = ["by_row_group", "coded", "plain_schema", "values_of", "with_codes"]
 
 ROWS_A_TEXT = 2
-"""Text is kept as codes from so many rows for each value on: that is rarely larger than plain text then."""
+"""Text is held as codes from so many rows for each value on: that is rarely larger than plain text then."""
 
 
 def coded(rows: pa.Table) -> pa.Table:

@@ -60,7 +60,7 @@ def write_split(
     name: SplitName,
     field_ids: Mapping[str, int],
 ) -> SplitMetadata:
-    """Sort the rows of one window, write them as one file and return what is known of it."""
+    """Sort the rows of one window, write them as one file and return its metadata."""
     return write_sorted(store, sorted_rows(coded(rows), settings.sort), settings, scope, window, name, field_ids)
 
 
@@ -112,7 +112,7 @@ def _describe(
 
 
 def _zone(rows: pa.Table, name: str) -> ColumnZone:
-    """Return the zone of a column, from its distinct values where they are at hand."""
+    """Return the zone of a column, from its distinct values where the rows hold them."""
     if name not in rows.column_names:
         return ColumnZone(NULL, NULL, rows.num_rows)
     return replace(column_zone(values_of(rows[name])), null_count=rows[name].null_count)

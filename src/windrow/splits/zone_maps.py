@@ -82,13 +82,13 @@ def _heads(distinct: pa.Array, shared: int) -> tuple[pa.Array, int]:
     Of many values it sees only so much behind the `shared` characters that few heads differ: it cannot follow more.
     """
     depths = [min(shared + 2**power, DEEPEST) for power in range(8)] if len(distinct) > _MANY else [DEEPEST]
-    found = distinct, 0
+    best = distinct, 0
     for depth in depths:
         heads = pc.unique(pc.utf8_slice_codeunits(distinct, 0, depth + 1))
-        if len(heads) > _MANY and found[1]:
+        if len(heads) > _MANY and best[1]:
             break
-        found = heads, depth
-    return found
+        best = heads, depth
+    return best
 
 
 def _distinct_texts(column: pa.ChunkedArray) -> tuple[pa.Array, int]:

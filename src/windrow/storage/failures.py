@@ -10,7 +10,7 @@ from windrow.errors import AlreadyExists, NotFound, StorageError, WindrowError
 
 __all__ = ["disk_failure", "missing", "remote_failure", "taken"]
 
-# errno -> what it means and what to do about it.
+# errno -> the problem and what to do about it.
 _DISK_PROBLEMS = {
     errno.ENOSPC: "the disk is full; free some space or move the lake to a larger disk",
     errno.EDQUOT: "the disk quota is used up; free some space or raise the quota",
@@ -44,18 +44,18 @@ def taken(name: str) -> AlreadyExists:
 
 
 def disk_failure(error: OSError, name: str) -> StorageError:
-    """What a failed operation on a local file means."""
+    """The error for a failed operation on a local file."""
     problem = _DISK_PROBLEMS.get(error.errno or 0, f"{error.strerror or error}; check the disk and the folder")
     return StorageError(f"{name}: {problem}", retryable=error.errno in _PASSING)
 
 
 def remote_failure(error: Exception, name: str) -> WindrowError:
-    """What an error of obstore means."""
+    """The error for one of obstore."""
     from obstore import exceptions
 
     text = str(error)
-    found = _STATUS.search(text)
-    status = int(found.group(1)) if found else 0
+    match = _STATUS.search(text)
+    status = int(match.group(1)) if match else 0
     if isinstance(error, FileNotFoundError) or status == 404:
         return NotFound(f"{name}: not found; check the key and that the bucket exists ({_gist(text)})")
     if isinstance(error, exceptions.AlreadyExistsError):

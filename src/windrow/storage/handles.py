@@ -25,7 +25,7 @@ class Readable(Protocol):
 
 
 class StoredFile:
-    """An object of a store; one whose size is not given is asked for it when it is first needed."""
+    """An object of a store; a size that is not given comes from the store when it is first needed."""
 
     def __init__(self, store: Store, key: str, size: int | None = None) -> None:
         self._store = store

@@ -41,7 +41,7 @@ _serial = itertools.count()
 class LocalStore:
     """The objects are the plain files in and below a folder, which is made by the first write.
 
-    A file of which the name cannot be a key, a link, and a file that is still being written are not listed.
+    A file whose name cannot be a key, a link, and a file that is still being written are not listed.
     """
 
     # Read for every file of every plan, so not a property.
@@ -51,7 +51,7 @@ class LocalStore:
         self._root = Path(os.path.realpath(root))
         # As text, since making a path of a key costs as much as opening the file; only a root at the top has the slash.
         self._folder = f"{str(self._root).rstrip('/')}/"
-        # Folders whose own names are known to be on the disk.
+        # Folders whose own names are on the disk for certain.
         self._settled = {self._root} if self._root.is_dir() else set()
 
     def __repr__(self) -> str:
@@ -171,14 +171,14 @@ class LocalStore:
                     if match is not None:
                         yield Unfinished(path, self._target(path, match["name"]), _modified(path.lstat()))
 
-    def remove_unfinished(self, found: Unfinished) -> bool:
+    def remove_unfinished(self, file: Unfinished) -> bool:
         """Remove a hidden file; whether it was still there."""
         try:
-            found.path.unlink()
+            file.path.unlink()
         except FileNotFoundError:
             return False
         except OSError as error:
-            raise disk_failure(error, str(found.path)) from error
+            raise disk_failure(error, str(file.path)) from error
         return True
 
     def _target(self, path: Path, name: str | None) -> str | None:
@@ -192,18 +192,18 @@ class LocalStore:
         return OpenedFile(*self._open(key), key, self._name(key), expect)
 
     def read_each(self, wanted: Sequence[tuple[str, int, ByteRange]]) -> Sequence[bytes | None]:
-        """One range of each of many files, given by key and size; None where a file is to be asked for by itself.
+        """One range of each of many files, given by key and size; None where a file is to be read by itself.
 
-        It is for files that never change. What is odd in any way is left alone, so that whoever opens it says why.
+        It is for files that never change. What is odd in any way is left alone: opening it gives the reason.
         """
         is_plain: dict[str, bool] = {}
-        found = []
+        contents = []
         for key, size, place in wanted:
             folder = check_key(key).rpartition("/")[0]
             if folder not in is_plain:
                 is_plain[folder] = not self._meets_link(folder)
-            found.append(_read_whole(self._name(key), size, place) if is_plain[folder] else None)
-        return found
+            contents.append(_read_whole(self._name(key), size, place) if is_plain[folder] else None)
+        return contents
 
     @contextmanager
     def _opened(self, key: str) -> Iterator[tuple[int, os.stat_result]]:
@@ -272,12 +272,12 @@ class LocalStore:
         path = self.path(folder.removesuffix("/")) if folder else self._root
         try:
             with os.scandir(path) as entries:
-                found = [(f"{folder}{entry.name}{_mark(entry)}", entry) for entry in entries if _is_listed(entry)]
+                listed = [(f"{folder}{entry.name}{_mark(entry)}", entry) for entry in entries if _is_listed(entry)]
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
             raise disk_failure(error, str(path)) from error
-        return sorted(found, key=lambda item: item[0])
+        return sorted(listed, key=lambda item: item[0])
 
 
 class OpenedFile:
@@ -312,7 +312,7 @@ class OpenedFile:
 
     def announce(self, offset: int, length: int) -> None:
         """Let the system fetch bytes from the disk that will be read soon, if it has not."""
-        # advice on what is at hand costs little, but on much it adds up
+        # advice on cached pages costs little, but on much it adds up
         if not self.is_at_hand(offset + length - 1):
             with suppress(OSError):
                 os.posix_fadvise(self._file, offset, length, os.POSIX_FADV_WILLNEED)
@@ -328,7 +328,7 @@ class OpenedFile:
 
 
 def _read_whole(path: str, size: int, place: ByteRange) -> bytes | None:
-    """A range of a file of a known size; None if it is not such a file."""
+    """A range of a file of a given size; None if it is not such a file."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:

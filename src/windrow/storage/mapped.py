@@ -13,14 +13,14 @@ PIECE = 8 * 2**20
 
 
 def let_go(data: BytesLike) -> None:
-    """Unmap the pages of a mapped file; whoever reads them again maps them again. Other bytes stay as they are."""
+    """Unmap the pages of a mapped file; the next read maps them again. Other bytes stay as they are."""
     mapped = _mapped(data)
     if mapped is not None:
         mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def pieces(data: BytesLike) -> Iterator[BytesLike]:
-    """Yield all of the data; a mapped file by pieces, each of which is let go when the next one is taken."""
+    """Yield all of the data; a mapped file by pieces, each let go when the next one is taken."""
     mapped = _mapped(data)
     if mapped is None:
         yield data

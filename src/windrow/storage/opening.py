@@ -101,8 +101,8 @@ def open_store(url: str, *, options: Mapping[str, str] | None = None) -> Store:
     if parts.scheme == "file":
         return _open_file(url, parts, given)
     if parts.scheme not in _KINDS:
-        known = ", ".join(f"{name}://" for name in ("file", *_KINDS))
-        raise InvalidInput(f"store URL with scheme {parts.scheme!r}: no such kind of store; use a path or {known}")
+        schemes = ", ".join(f"{name}://" for name in ("file", *_KINDS))
+        raise InvalidInput(f"store URL with scheme {parts.scheme!r}: no such kind of store; use a path or {schemes}")
     return _open_remote(url, parts, given)
 
 
@@ -158,7 +158,7 @@ def _open_remote(url: str, parts: SplitResult, options: Mapping[str, str]) -> St
     arguments = _arguments(url, kind, options)
     if kind is HTTP:
         _refuse(url, arguments.pop("config"))
-        arguments["client_options"].setdefault("allow_http", "true")  # who writes http:// means it
+        arguments["client_options"].setdefault("allow_http", "true")  # http:// is a decision
     return ObstoreStore(_build(url, kind, arguments), url, kind)
 
 

@@ -1,7 +1,7 @@
 """A store that does not take a slow or failed read for an answer: it asks again, and does not wait for the slowest.
 
 Of many requests to an object store a few take a hundred times as long as the rest. A read without an answer after a
-while is asked a second time beside the first, and whichever comes first counts. Only reads: they can be repeated.
+while is sent a second time beside the first, and whichever comes first counts. Only reads: they can be repeated.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class PatientStore(StoreWrapper):
                 "attempt, no negative pause, and a positive time or None"
             )
         self.hedged = 0
-        """Reads that were asked a second time."""
+        """Reads that were sent a second time."""
         self._attempts = attempts
         self._pause = pause
         self._hedge_after = hedge_after

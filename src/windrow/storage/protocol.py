@@ -36,7 +36,7 @@ BytesLike: TypeAlias = bytes | bytearray | memoryview
 
 # Inside a class with a verb `list`, type checkers take `list[bytes]` for that verb.
 Pieces: TypeAlias = list[bytes]
-"""The bytes of several ranges, in the order in which they were asked for."""
+"""The bytes of several ranges, in the order of the request."""
 
 Verb: TypeAlias = Literal["get", "get_ranges", "get_suffix", "head", "put", "put_if_absent", "list", "delete"]
 """The name of a verb of a store."""
@@ -78,7 +78,7 @@ class ByteRange:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What tells contents apart that were under one key at different times; what is None is not known."""
+    """What tells contents apart that were under one key at different times; None is unknown."""
 
     size: int
     etag: str | None = None
@@ -100,7 +100,7 @@ class Identity:
 class ObjectInfo:
     """What a store tells of an object without its bytes.
 
-    `etag` is opaque: another etag under the same key means other bytes. `modified` is in UTC and by the store's clock;
+    `etag` is opaque: another etag under one key stands for other bytes. `modified` is in UTC and by the store's clock;
     only what `put` and `put_if_absent` give back from a remote store carries the time of the writer's clock, since the
     answer to a put names none.
     """
@@ -163,7 +163,7 @@ class LocalFiles(Protocol):
     def unfinished(self, prefix: str) -> Iterator[Unfinished]:
         """Every hidden file in and below a folder: a writer is at work on it, or was stopped."""
 
-    def remove_unfinished(self, found: Unfinished) -> bool:
+    def remove_unfinished(self, file: Unfinished) -> bool:
         """Remove a hidden file; whether it was still there."""
 
 

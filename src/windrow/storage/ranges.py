@@ -19,7 +19,7 @@ __all__ = ["Fetch", "check_identity", "check_suffix", "coalesce", "gap_for", "re
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """One read that covers several wanted ranges; each is kept with its place in the caller's order."""
+    """One read that covers several wanted ranges; each with its place in the caller's order."""
 
     start: int
     length: int
@@ -91,33 +91,33 @@ def read_ranges(
     return pieces
 
 
-def too_short(name: str, asked: ByteRange | Fetch, came: int) -> StorageError:
+def too_short(name: str, wanted: ByteRange | Fetch, came: int) -> StorageError:
     """The error for a read that ends before its range does."""
     return StorageError(
-        f"{name}: {asked.length} bytes were asked for at offset {asked.start} and only {came} are there; "
+        f"{name}: {wanted.length} bytes were asked for at offset {wanted.start} and only {came} are there; "
         "the object is shorter than its metadata says, check or rebuild that"
     )
 
 
-def check_identity(name: str, expect: Identity | None, found: ObjectInfo) -> None:
+def check_identity(name: str, expect: Identity | None, info: ObjectInfo) -> None:
     """Refuse an object that is not the expected one.
 
-    One that is known by its size alone is never written again: another size is damage, not a newer object.
+    One that is identified by its size alone is never written again: another size is damage, not a newer object.
     """
-    if expect is not None and not expect.fits(found):
+    if expect is not None and not expect.fits(info):
         if expect.etag is None and expect.modified is None:
-            problem = "was cut short" if found.size < expect.size else "is longer than what was written"
+            problem = "was cut short" if info.size < expect.size else "is longer than what was written"
             raise Damaged(
-                f"{name}: has {found.size} bytes and not {expect.size}, it {problem}; bring it back from a backup, and "
+                f"{name}: has {info.size} bytes and not {expect.size}, it {problem}; bring it back from a backup, and "
                 "see with check what else is damaged"
             )
         raise Replaced(
-            f"{name}: the object was replaced: expected {expect}, found {found.identity}; plan the query again"
+            f"{name}: the object was replaced: expected {expect}, found {info.identity}; plan the query again"
         )
 
 
 def check_suffix(length: int) -> int:
-    """Give the length of a suffix back if it can be asked for."""
+    """Give the length of a suffix back if it can be requested."""
     if length < 1:
         raise InvalidInput(f"suffix of {length} bytes: a suffix has at least one; ask for more, or for `head`")
     return length

@@ -1,7 +1,7 @@
 """Files outside of a lake: what they are called, and how they are reached.
 
-The key of a file of the lake is relative to it. A file that was registered stays where it is and is known by its whole
-URL, so that no key can be taken for one of the lake's own, which garbage collection may delete.
+The key of a file of the lake is relative to it. A file that was registered stays where it is and has its whole URL
+for a key, so that no key can be taken for one of the lake's own, which garbage collection may delete.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def is_foreign(key: str) -> bool:
 
 
 def url_of(name: str) -> str:
-    """Return the URL of a local path, of which links are followed, or of what is a URL already."""
+    """Return the URL of a local path, links followed, or of what is a URL already."""
     return name if is_foreign(name) and not name.startswith("file:") else Path(os.path.realpath(_path(name))).as_uri()
 
 

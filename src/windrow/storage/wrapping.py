@@ -1,6 +1,6 @@
 """A store around a store: the base of everything that watches or disturbs the calls to one.
 
-Local files are handed on call by call too, so that whoever wraps a local store meets the reads that a lake makes of it.
+Local files are handed on call by call too, so that a wrapper of a local store meets the reads that a lake makes of it.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class StoreWrapper(ABC):
 
     @property
     def local(self) -> LocalFiles | None:
-        """The local files of the wrapped store, of which every call is handed on like those of the store."""
+        """The local files of the wrapped store, whose calls are handed on like those of the store."""
         files = self.store.local
         return None if files is None else _WrappedFiles(self, files)
 
@@ -135,7 +135,7 @@ class _WrappedFiles:
         return self._wrapper.around(Call("path", key), lambda: self._files.path(key))
 
     def open(self, key: str, *, expect: Identity | None = None) -> _WrappedFile:
-        """Open a file for many reads, each of which is a call."""
+        """Open a file for many reads; each is a call."""
         opened = self._wrapper.around(Call("open", key), lambda: self._files.open(key, expect=expect))
         return _WrappedFile(self._wrapper, key, opened)
 
@@ -151,10 +151,10 @@ class _WrappedFiles:
         """Every hidden file in and below a folder."""
         return iter(self._wrapper.around(Call("unfinished", prefix), lambda: tuple(self._files.unfinished(prefix))))
 
-    def remove_unfinished(self, found: Unfinished) -> bool:
+    def remove_unfinished(self, file: Unfinished) -> bool:
         """Remove a hidden file."""
-        call = Call("remove_unfinished", found.key or found.path.name)
-        return self._wrapper.around(call, lambda: self._files.remove_unfinished(found))
+        call = Call("remove_unfinished", file.key or file.path.name)
+        return self._wrapper.around(call, lambda: self._files.remove_unfinished(file))
 
 
 class _WrappedFile:

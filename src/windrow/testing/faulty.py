@@ -45,7 +45,7 @@ class FaultKind(StrEnum):
     LOST = "lost"
     """The call has its effect, but its answer is lost: the caller sees a failure."""
     TIMEOUT = "time-out"
-    """The caller gives up waiting and sees a failure; a change that was asked for has its effect later, at `land`."""
+    """The caller gives up waiting and sees a failure; the change has its effect later, at `land`."""
     DELAY = "delay"
     """The call is late and succeeds."""
     MISSING = "missing"
@@ -100,7 +100,7 @@ class FaultyStore(StoreWrapper):
     """Hands calls on to `store`, except where the plan has a fault; if two would strike a call, the first does.
 
     `calls` counts the calls by verb, `struck` those of them that were struck, and `fired` is the sum of these. A
-    listing is called when it is first asked for an object. Calls for local files are struck like others. A missing or
+    listing is called with its first object. Calls for local files are struck like others. A missing or
     short object among many that are read at once has no bytes, which is how a store reports one.
     """
 
@@ -171,10 +171,10 @@ class FaultyStore(StoreWrapper):
                 for fault, number in zip(self.plan, self._counted, strict=True)
                 if fault.can_strike(call) and fault.strikes(number)
             )
-            found = next(striking, None)
-            if found is not None:
+            first = next(striking, None)
+            if first is not None:
                 self.struck[call.verb] += 1
-            return found
+            return first
 
     def _write_torn(self, call: Call, fault: Fault) -> None:
         data = bytes(call.data)

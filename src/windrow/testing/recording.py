@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """One call: what was asked (for a listing, `key` is the prefix), bytes sent and received, and how it ended.
+    """One call: its verb and key (for a listing, `key` is the prefix), bytes sent and received, and how it ended.
 
     `outcome` is `running`, `ok`, or the name of the class of the error; `abandoned` is a listing that was not read to
     its end.

@@ -1,4 +1,4 @@
-"""A web server on loopback that answers range requests, counts them, and misbehaves when it is told to."""
+"""A web server on loopback that answers range requests, counts them, and misbehaves on plan."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import time
 from collections.abc import Callable
 from enum import StrEnum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Any, NamedTuple, Self
+
+from windrow.closing import Closing
 
 __all__ = ["Misbehaviour", "RangeServer", "Request"]
 
@@ -38,10 +39,10 @@ def _well(_: Request) -> None:
     return None
 
 
-class RangeServer:
+class RangeServer(Closing):
     """Serves `objects` (path to bytes; a number is a status to answer with); use it in a `with` block.
 
-    `requests` are those that came in, `sent` the bytes of objects that went out. `behave` is asked of each request
+    `requests` are those that came in, `sent` the bytes of objects that went out. `behave` is called with each request
     and may give a status to answer with, a `Misbehaviour`, or seconds to wait; None is good behaviour.
     """
 
@@ -70,9 +71,8 @@ class RangeServer:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Stop."""
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
@@ -99,24 +99,24 @@ class _Handler(BaseHTTPRequestHandler):
         wanted = self.server.owner.behave(request)
         if isinstance(wanted, float):
             time.sleep(wanted)
-        found = self.server.owner.objects.get(self.path, 404)
+        stored = self.server.owner.objects.get(self.path, 404)
         if wanted is Misbehaviour.HANG_UP:
             self.close_connection = True
         elif isinstance(wanted, int):
             self._answer(wanted)
-        elif isinstance(found, int):
-            self._answer(found)
+        elif isinstance(stored, int):
+            self._answer(stored)
         else:
-            self._serve(found, request, wanted)
+            self._serve(stored, request, wanted)
 
     do_HEAD = do_GET  # noqa: N815 (the name that http.server looks for)
 
     def _serve(self, data: bytes, request: Request, wanted: object) -> None:
-        asked = re.fullmatch(r"bytes=(\d*)-(\d*)", request.range or "")
-        if asked is None or wanted is Misbehaviour.NO_RANGES:
+        match = re.fullmatch(r"bytes=(\d*)-(\d*)", request.range or "")
+        if match is None or wanted is Misbehaviour.NO_RANGES:
             self._answer(200, data, data)
             return
-        first, last = asked.groups()
+        first, last = match.groups()
         start = int(first) if first else max(0, len(data) - int(last))
         piece = data[start : int(last) + 1] if first and last else data[start:]
         if not piece:

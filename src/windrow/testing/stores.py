@@ -183,14 +183,14 @@ class StoreTests(LocalFilesTests):
 
     def test_ranges_of_the_expected_object_are_read_and_of_another_one_are_not(self, store: Store) -> None:
         size = 3 * store.gap + 4096
-        known = store.put("wide", bytes(size)).etag
+        etag = store.put("wide", bytes(size)).etag
         wanted = ranges([(size - 4, 4), (0, 4)])
-        for expect in (Identity(size), Identity(size, known), store.head("wide").identity):
+        for expect in (Identity(size), Identity(size, etag), store.head("wide").identity):
             assert store.get_ranges("wide", wanted, expect=expect) == [bytes(4), bytes(4)]
         store.put("wide", bytes(size - 1) + b"1")
         assert store.get_ranges("wide", wanted, expect=Identity(size)) == [bytes(3) + b"1", bytes(4)]
         with pytest.raises(Replaced, match="wide"):
-            store.get_ranges("wide", wanted, expect=Identity(size, known))
+            store.get_ranges("wide", wanted, expect=Identity(size, etag))
         for other, problem in ((size - 1, "longer"), (size + 1, "cut short")):
             with pytest.raises(Damaged, match=f"wide.*{problem}"):
                 store.get_ranges("wide", wanted, expect=Identity(other))

@@ -1,4 +1,4 @@
-"""What garbage collection relies on: versions that are kept, splits that are marked and forgotten, orphans."""
+"""What garbage collection relies on: versions that last, splits that are marked and forgotten, orphans."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def an_hour_each(metastore: Metastore, clock: FakeClock) -> None:
 
 
 def drop(metastore: Metastore, grace: float = 0, upto: int | None = None) -> int:
-    """Drop versions; the same was said before."""
-    said = metastore.horizon(TABLE, grace=grace, upto=upto)
-    assert metastore.drop_versions(TABLE, grace=grace, upto=upto) == said
-    return said
+    """Drop versions; `horizon` gave the same before."""
+    oldest = metastore.horizon(TABLE, grace=grace, upto=upto)
+    assert metastore.drop_versions(TABLE, grace=grace, upto=upto) == oldest
+    return oldest
 
 
 def claimed(metastore: Metastore, limit: int = 10) -> list[str]:
@@ -50,13 +50,13 @@ class CollectingCases:
     """Nothing that a reader or a writer can need is ever given away."""
 
     @pytest.mark.parametrize(
-        ("grace", "kept"), [(0, 3), (1, 2), (HOUR, 2), (HOUR + 1, 1), (2 * HOUR, 1), (2 * HOUR + 1, 0), (10**6, 0)]
+        ("grace", "oldest"), [(0, 3), (1, 2), (HOUR, 2), (HOUR + 1, 1), (2 * HOUR, 1), (2 * HOUR + 1, 0), (10**6, 0)]
     )
     def test_versions_are_kept_that_were_the_newest_within_the_grace_period(
-        self, metastore: Metastore, settable_clock: FakeClock, grace: float, kept: int
+        self, metastore: Metastore, settable_clock: FakeClock, grace: float, oldest: int
     ) -> None:
         an_hour_each(metastore, settable_clock)
-        assert drop(metastore, grace) == metastore.table("metrics").oldest_version == kept
+        assert drop(metastore, grace) == metastore.table("metrics").oldest_version == oldest
 
     def test_what_was_published_and_collected_holds_together(
         self, metastore: Metastore, settable_clock: FakeClock

@@ -1,4 +1,4 @@
-"""What compaction asks of a metastore: groups, candidates, splits kept away from merging, runs."""
+"""What compaction asks of a metastore: groups, candidates, splits in quarantine, runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Listings and sums, compared with the same questions asked of a plain list."""
+"""Listings and sums, compared with the same questions to a plain list."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SCOPES = (
 )
 REGISTERED = scope(duration=0, sort_schema="")
 GHOST = Comparison("ghost", Op.EQUAL, "c")
-"""Asks for a column of which nothing is known."""
+"""A test of a column that no split has."""
 STARTS = (-HOUR, 0, HOUR, 2 * HOUR, 1_699_999_200)
 
 
@@ -186,10 +186,10 @@ class ListingCases:
         splits = random_splits(5, 60)
         a_table(metastore)
         add(metastore, "c1", *splits)
-        kept = [split.split_id for split in sorted(splits, key=order) if _may_hold_c(split) or predicate == GHOST]
+        expected = [split.split_id for split in sorted(splits, key=order) if _may_hold_c(split) or predicate == GHOST]
         assert 0 < sum(map(_may_hold_c, splits)) < len(splits)
         for size in (1, 7, 1000):
-            assert ids(metastore, 1, SplitQuery(predicate=predicate), page_size=size) == kept
+            assert ids(metastore, 1, SplitQuery(predicate=predicate), page_size=size) == expected
 
     def test_a_listing_is_not_disturbed_by_later_commits(self, metastore: Metastore, open_again: OpenAgain) -> None:
         a_table(metastore)

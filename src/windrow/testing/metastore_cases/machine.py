@@ -65,8 +65,8 @@ class MetastoreMachine(RuleBasedStateMachine):
         result = self.metastore.publish(commit_id, add=add, replace=remove, **more)
         rows = sum(split.row_count for split in add), sum(self.newest[split_id].row_count for split_id in remove)
         assert result == Published(commit_id, len(self.versions), len(add), len(remove), *rows)
-        kept = {split_id: split for split_id, split in self.newest.items() if split_id not in remove}
-        self.versions.append(kept | {split.split_id: split for split in add})
+        left = {split_id: split for split_id, split in self.newest.items() if split_id not in remove}
+        self.versions.append(left | {split.split_id: split for split in add})
         self.published.append(result)
 
     def some(self, data: st.DataObject) -> list[str]:

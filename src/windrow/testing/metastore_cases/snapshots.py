@@ -71,7 +71,7 @@ class HistoryCases:
 
     def test_changes_tell_what_came_and_went(self, metastore: Metastore) -> None:
         three_versions(metastore)
-        told = [
+        changes = [
             (
                 change.version,
                 change.commit_id,
@@ -81,7 +81,7 @@ class HistoryCases:
             )
             for change in metastore.changes(TABLE, 0)
         ]
-        assert told == [
+        assert changes == [
             (1, "c1", CommitKind.INGEST, ["s1", "s2"], []),
             (2, "c2", CommitKind.COMPACT, ["m"], ["s1", "s2"]),
             (3, "c3", CommitKind.INGEST, ["s3"], []),

@@ -226,7 +226,7 @@ class ColumnCases:
 
 
 class AttributeCases:
-    """Attributes of the residual column are known by name from the version on that first holds them."""
+    """Attributes of the residual column are listed by name from the version on that first holds them."""
 
     def test_an_attribute_is_known_from_the_commit_that_names_it(self, metastore: Metastore) -> None:
         a_table(metastore)
