@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from windrow.model.fits import Fit, day, double, each, moment, nothing, only, singles, uuid, whole
-from windrow.model.moments import microseconds
+from windrow.model.moments import EPOCH, MICROSECOND
 from windrow.model.operators import Literal
 
 __all__ = ["TypeFamily", "TypeRecord", "type_of"]
@@ -106,7 +106,10 @@ def _long(value: Literal) -> int | None:
 
 
 def _microseconds(value: Literal) -> int | None:
-    return microseconds(value) if isinstance(value, datetime) else None
+    if not isinstance(value, datetime):
+        return None
+    instant = value if value.tzinfo else value.replace(tzinfo=UTC)
+    return (instant - EPOCH) // MICROSECOND
 
 
 def _unscaled(scale: int) -> Callable[[Literal], int | None]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, time, timedelta
 
-__all__ = ["EPOCH", "instant", "microseconds"]
+__all__ = ["EPOCH", "MICROSECOND", "instant", "microseconds"]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
+MICROSECOND = timedelta(microseconds=1)
 
 
 def microseconds(moment: date) -> int:
@@ -19,7 +19,7 @@ def microseconds(moment: date) -> int:
     start = moment if isinstance(moment, datetime) else datetime.combine(moment, time())
     zoned = start if start.tzinfo else start.replace(tzinfo=UTC)
     # A missing time of pandas is no number here, and refused by `int`.
-    return int((zoned - EPOCH) // _MICROSECOND)
+    return int((zoned - EPOCH) // MICROSECOND)
 
 
 def instant(microseconds: int) -> datetime:

@@ -15,7 +15,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from windrow.model.moments import microseconds
+from windrow.model.moments import EPOCH, MICROSECOND
 from windrow.model.ordering import comparable
 from windrow.model.predicate import Literal
 
@@ -160,7 +160,7 @@ def _exact(literal: Any) -> Fraction | int | float:
     if is_nan:
         return math.nan
     if isinstance(value, datetime):
-        return microseconds(value)
+        return int((value - EPOCH) // MICROSECOND)
     if isinstance(value, int):
         return int(value)
     if value in (math.inf, -math.inf):
