@@ -137,6 +137,23 @@ def test_a_sort_column_that_was_widened_still_sorts(merge_files, parquet, read_a
     assert merged["number"].to_pylist() == [-7, -5, 2, 2, 9, 10]
 
 
+@pytest.mark.parametrize("told", [(True, False), (False, True)])
+def test_files_with_and_without_an_arrow_schema_are_merged_by_what_they_hold(merge_files, parquet, read_all, told):
+    tables = [rows(["a"] * 3, [1, 2, 3], number=[1, 2, 3]), rows(["b"] * 3, [1, 2, 3], number=[4, 5, 6])]
+    files = [parquet(table, store_schema=stored) for table, stored in zip(tables, told, strict=True)]
+    merged = merge_files(files, SCHEMA)
+    assert b"ARROW:schema" not in b"".join(merged), "the Parquet schema says it all"
+    assert read_all(merged).equals(pa.concat_tables(tables))
+
+
+@pytest.mark.parametrize("kind", [pa.duration("us"), pa.timestamp("us", "Europe/Berlin")], ids=str)
+def test_a_type_that_parquet_does_not_have_survives_a_merge(merge_files, parquet, read_all, kind):
+    tables = [rows([host] * 2, [1, 2], odd=pa.array([1, 2], kind)) for host in "ab"]
+    merged = read_all(merge_files([parquet(table) for table in tables], SCHEMA))
+    assert merged["odd"].type == kind
+    assert merged.equals(pa.concat_tables(tables))
+
+
 def many_series(seed=0, count=20_000, series=200):
     rng = np.random.default_rng(seed)
     hosts = [f"host-{n:04d}" for n in rng.integers(0, series, count)]

@@ -20,6 +20,7 @@ from windrow.parquet.footer import read_footer
 from windrow.sidecar import Sidecar
 from windrow.sidecar.check import check_against
 from windrow.sidecar.pruning import SidecarPruner
+from windrow.splits import writer
 from windrow.splits.writer import SplitName, write_split
 from windrow.storage import open_store
 from windrow.testing.recording import RecordingStore
@@ -74,6 +75,27 @@ def test_the_footer_names_the_order_with_nulls_greatest(written):
 def test_field_ids_are_set(written):
     ids = {f.name: f.metadata[b"PARQUET:field_id"] for f in written[1].schema_arrow}
     assert ids == {"host": b"2", "timestamp": b"3", "region": b"9", "value": b"1"}
+
+
+@pytest.mark.parametrize("ours", [False, True])
+def test_columns_that_parquet_tells_by_itself_need_no_arrow_schema(store, monkeypatch, ours):
+    monkeypatch.setattr(writer, "OUR_PAGES", 0 if ours else 1 << 20)
+    split = write_split(store, rows(), SETTINGS, SCOPE, Window.of(1704067200, 900), NAME, FIELD_IDS)
+    file = pq.ParquetFile(pa.BufferReader(store.get(split.key)))
+    assert b"ARROW:schema" not in file.metadata.metadata
+    assert file.schema_arrow.field("timestamp").type == pa.timestamp("us", "UTC")
+    assert file.schema_arrow.field("host").type == pa.string()
+
+
+@pytest.mark.parametrize("ours", [False, True])
+def test_a_type_that_parquet_does_not_have_is_read_back(store, monkeypatch, ours):
+    monkeypatch.setattr(writer, "OUR_PAGES", 0 if ours else 1 << 20)
+    table = rows().set_column(0, "value", pa.array(range(10), pa.duration("ms")))
+    split = write_split(store, table, SETTINGS, SCOPE, Window.of(1704067200, 900), NAME, FIELD_IDS)
+    file = pq.ParquetFile(pa.BufferReader(store.get(split.key)))
+    assert file.schema_arrow.field("value").type == pa.duration("ms")
+    assert file.schema_arrow.field("value").metadata == {b"PARQUET:field_id": b"1"}
+    assert file.read().schema == file.schema_arrow
 
 
 def test_the_file_says_of_itself_what_the_metastore_will_know(written):

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from windrow.bounded import memo
 from windrow.errors import Damaged, StorageError
 from windrow.model.split import KEY_VALUE_PREFIX
+from windrow.parquet.arrow_schema import ARROW_SCHEMA
 from windrow.parquet.chunk import ENCRYPTED, HAS_MAX_VALUE, HAS_MIN_VALUE, HAS_NULL_COUNT, chunk_starts
 from windrow.parquet.footer import ParquetFooter, parse_footer
 from windrow.parquet.footer_grammar import FOOTER_GRAMMAR
@@ -32,10 +33,9 @@ __all__ = ["TOLD", "Input", "by_requests", "open_inputs"]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_ARROW_SCHEMA = "ARROW:schema"
 TOLD = ("split_id", "sort_schema", "index_uid", "window_start")
 """What a split says of itself that a merge compares with what the metastore says."""
-_ASKED = {name.encode(): name for name in (_ARROW_SCHEMA, *(KEY_VALUE_PREFIX + field for field in TOLD))}
+_ASKED = {name.encode(): name for name in (ARROW_SCHEMA, *(KEY_VALUE_PREFIX + field for field in TOLD))}
 FIRST_READ = 256 * 1024
 """So many bytes from the end are read at once: a small file comes whole, a large one with its footer."""
 PIECE = 16 * 2**20
@@ -87,7 +87,7 @@ class Input:
     @cached_property
     def signature(self) -> tuple[bytes, bytes]:
         """Inputs with the same signature have the same schema; what a file says of itself is left out of it."""
-        return self.footer.schema_bytes, _bare_schema(self.footer.key_value.get(_ARROW_SCHEMA))
+        return self.footer.schema_bytes, _bare_schema(self.footer.key_value.get(ARROW_SCHEMA))
 
     def arrow_schema(self) -> pa.Schema:
         """The schema as pyarrow reads it."""

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from windrow.kernels import rules as r
 from windrow.parquet import chunk as c
 from windrow.parquet import thrift as t
+from windrow.parquet.arrow_schema import arrow_schema_pairs
 from windrow.parquet.chunk_writer import EncodedChunk, Extremes
 from windrow.parquet.footer import MAGIC, TAIL_SIZE, ParquetFooter, SortingColumn, footer_length, read_footer
 from windrow.parquet.page_index import OffsetIndex, parse_offset_index
@@ -37,9 +38,10 @@ class FileSchema:
 
     @cached_property
     def footer(self) -> ParquetFooter:
-        """The footer of an empty file, from which the schema is taken as it stands."""
+        """The footer of an empty file, from which schema and Arrow schema are taken as they stand."""
         sink = pa.BufferOutputStream()
-        pq.ParquetWriter(sink, self.arrow).close()
+        with pq.ParquetWriter(sink, self.arrow, store_schema=False) as writer:
+            writer.add_key_value_metadata(arrow_schema_pairs(self.arrow))
         return read_footer(sink.getvalue().to_pybytes(), name="schema")
 
 

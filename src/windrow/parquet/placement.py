@@ -19,6 +19,7 @@ from windrow.errors import Damaged, Incompatible, InvalidInput
 from windrow.kernels import rules as r
 from windrow.parquet import chunk as c
 from windrow.parquet import thrift as t
+from windrow.parquet.arrow_schema import ARROW_SCHEMA
 from windrow.parquet.footer import MAGIC, ParquetFooter
 from windrow.parquet.grammar import Records
 from windrow.parquet.page_index import OffsetIndex
@@ -42,7 +43,7 @@ FIRST_ADDRESS = len(MAGIC)
 
 # Metadata that describes the columns of a file by position, and would describe the wrong ones after a choice of
 # columns.
-_BY_POSITION = frozenset({"ARROW:schema", "pandas"})
+_BY_POSITION = frozenset({ARROW_SCHEMA, "pandas"})
 
 _NULL_ENCODINGS = 1 << c.Encoding.PLAIN | 1 << c.Encoding.RLE
 

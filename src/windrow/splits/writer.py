@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,6 +16,7 @@ from windrow.model.sort_schema import Direction, SortSchema
 from windrow.model.split import SidecarLocation, SplitMetadata, sidecar_key, split_key
 from windrow.model.window import Window, time_bounds_us
 from windrow.model.zones import NULL, ColumnZone
+from windrow.parquet.arrow_schema import arrow_schema_pairs
 from windrow.sidecar.build import build_sidecar
 from windrow.splits.blooms import BLOOM_FILTER, has_filter
 from windrow.splits.digests import digest_of
@@ -152,8 +152,7 @@ def _by_arrow(
     ) as writer:
         writer.write_table(pa.Table.from_arrays(rows.columns, schema=described), row_group_rows)
         # that text was coded here is nothing that readers should see
-        arrow = base64.b64encode(plain_schema(described).serialize()).decode()
-        writer.add_key_value_metadata(key_value | {"ARROW:schema": arrow})
+        writer.add_key_value_metadata(key_value | arrow_schema_pairs(plain_schema(described)))
     return sink.getvalue()
 
 
