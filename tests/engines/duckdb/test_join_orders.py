@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -17,16 +18,22 @@ from sqlglot import parse_one
 from tests.engines.tpch import QUERIES, TABLES
 
 from windrow.engines.duckdb import join_orders
+from windrow.engines.duckdb.engine import DuckDBEngine, Relation
 from windrow.engines.duckdb.join_orders import Known, evaluate_with, reordered
+from windrow.planning.data_files import DataFile
+from windrow.planning.scan_context import ScanContext
+from windrow.planning.scan_plan import plan_files
 from windrow.questions.explicit_order import Target, rewrite
 from windrow.questions.join_blocks import join_blocks
 from windrow.questions.join_skeletons import counting_query
+from windrow.reading.read_context import ReadContext
 from windrow.statistics import join_choice
 from windrow.statistics.join_cardinality import Cardinalities
 from windrow.statistics.join_graph import Filter
 from windrow.statistics.join_order import best_plan
 from windrow.statistics.q_errors import join_errors
 from windrow.statistics.table_statistics import TableStatistics, exact_statistics
+from windrow.storage import LocalStore
 
 TEXTS = {name: query.format(**{table: table for table in TABLES}) for name, query in QUERIES.items()}
 MOST_Q_ERROR = 100
@@ -112,7 +119,7 @@ def test_a_bad_order_is_replaced(tables, tmp_path, monkeypatch):
     for query, text in TEXTS.items():
         expected = answer(files.connection, text)
         cursor = files.connection.cursor()
-        found = reordered(parse_one(text, read="duckdb"), expected[0], files.known, cursor)
+        found = reordered(parse_one(text, read="duckdb"), text, files.known, cursor)
         if found is not None:
             factors[query] = max(found.factors)
             assert answer(files.connection, found.text) == expected
@@ -127,14 +134,14 @@ def test_duckdb_orders_dense_keys_well_by_their_bounds(tables, tmp_path, monkeyp
     files = Files(tables, tmp_path, lambda table: table)
     tree = parse_one(TEXTS["q05"], read="duckdb")
     blind = replace(files.known, sees_bounds=False)
-    assert reordered(tree, ["n_name", "revenue"], files.known, files.connection.cursor()) is None
-    assert reordered(tree, ["n_name", "revenue"], blind, files.connection.cursor()) is not None
+    assert reordered(tree, TEXTS["q05"], files.known, files.connection.cursor()) is None
+    assert reordered(tree, TEXTS["q05"], blind, files.connection.cursor()) is not None
 
 
 def test_small_joins_run_as_they_are(files):
     cursor = files.connection.cursor()
-    assert reordered(parse_one(TEXTS["q12"], read="duckdb"), (), files.known, cursor) is None
-    assert reordered(parse_one(TEXTS["q02"], read="duckdb"), (), files.known, cursor) is None
+    assert reordered(parse_one(TEXTS["q12"], read="duckdb"), TEXTS["q12"], files.known, cursor) is None
+    assert reordered(parse_one(TEXTS["q02"], read="duckdb"), TEXTS["q02"], files.known, cursor) is None
 
 
 def test_without_statistics_a_query_runs_as_it_is(files, monkeypatch):
@@ -143,7 +150,7 @@ def test_without_statistics_a_query_runs_as_it_is(files, monkeypatch):
     rows = {name: TableStatistics(known.row_count) for name, known in files.known.tables.items()}
     schemas = files.known.schemas
     for known in (Known(schemas, rows, sees_bounds=False), Known(schemas, {}, sees_bounds=False)):
-        assert reordered(parse_one(TEXTS["q05"], read="duckdb"), (), known, files.connection.cursor()) is None
+        assert reordered(parse_one(TEXTS["q05"], read="duckdb"), TEXTS["q05"], known, files.connection.cursor()) is None
 
 
 def test_wrong_statistics_change_no_answer(tables, tmp_path, monkeypatch):
@@ -161,7 +168,7 @@ def test_wrong_statistics_change_no_answer(tables, tmp_path, monkeypatch):
         expected = answer(files.connection, text)
         found = reordered(
             parse_one(text, read="duckdb"),
-            expected[0],
+            text,
             Known(files.known.schemas, wrong, sees_bounds=False),
             files.connection.cursor(),
         )
@@ -175,3 +182,27 @@ def test_a_condition_that_fails_on_the_sample_says_nothing(monkeypatch):
     assert none is None
     assert mask.tolist() == [False, True]
     assert join_orders.evaluate_with(duckdb.connect())(rows, []) == []
+
+
+def test_the_engine_runs_queries_in_a_better_order(tables, tmp_path, monkeypatch):
+    monkeypatch.setattr(join_choice, "LEAST_COST", 0.0)
+    monkeypatch.setattr(join_choice, "LEAST_ROWS", 0)
+    files = Files(tables, tmp_path, sparse)
+    store = LocalStore(tmp_path)
+    context = ScanContext("lake", store)
+
+    def relation(name):
+        file = DataFile(store, f"{name}.parquet", store.head(f"{name}.parquet").identity)
+        schema = files.known.schemas[name]
+        return Relation(schema, lambda q: plan_files(context, [file], predicate=q.predicate, columns=q.columns))
+
+    run = []
+    monkeypatch.setattr(join_orders, "reordered", lambda *given: run.append(reordered(*given)) or run[-1])
+    engine = DuckDBEngine(ReadContext("lake", store))
+    named = {name: partial(relation, name) for name in tables}
+    for query in ("q05", "q08", "q12", "q03"):
+        expected = files.connection.sql(TEXTS[query]).to_arrow_table()
+        for known in (None, lambda _: None, lambda schemas: replace(files.known, schemas=schemas)):
+            assert engine.sql(TEXTS[query], named, known=known).to_arrow().equals(expected)
+    engine.close()
+    assert [each is not None for each in run[:2]] == [True, True]

@@ -25,6 +25,7 @@ from windrow.engines.duckdb.execution import Execution
 from windrow.engines.duckdb.explaining import ExplainSink, PlanSink, as_table, explain_request
 from windrow.engines.duckdb.filesystem import VirtualFileSystem, new_database
 from windrow.engines.duckdb.interrupting import Worker, heeding_ctrl_c
+from windrow.engines.duckdb.join_orders import in_better_order
 from windrow.engines.duckdb.listings import described, listed
 from windrow.engines.duckdb.metadata import metadata_table
 from windrow.engines.duckdb.named_tables import FixedTables
@@ -288,6 +289,7 @@ class DuckDBEngine:
         session, relations = execution.session, execution.relations
         narrow = {name: self._narrow(relation, naming) for name, relation in relations.items()}
         request = self._fine_request(execution, naming, narrow)
+        is_as_written = request is execution.request and not request.parameters
         if naming.tree is None:
             # What a statement sets or creates goes away with the cursor.
             cursor, views = session.fresh()
@@ -309,6 +311,9 @@ class DuckDBEngine:
                 execution.register(held, name, frame)
         execution.is_short = is_light and _is_one_vector(execution.bound[0])
         is_select = naming.tree is not None and ";" not in request.query
+        if request.known is not None and is_select and is_as_written and answer is None and sink.binds:
+            query = in_better_order(naming, request.query, relations, request.known, execution.cursor)
+            request = replace(request, query=query)
         planning = time.perf_counter() - began
         return Statement(
             execution.cursor, request.query, request.parameters, is_select, execution.bound, planning, answer

@@ -18,18 +18,21 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
+from windrow.engines.duckdb.relations import Relation
 from windrow.questions.explicit_order import Target, rewrite
 from windrow.questions.join_blocks import JoinBlock, NotUnderstood, join_blocks
 from windrow.questions.join_skeletons import skeleton
+from windrow.questions.naming import Naming
 from windrow.statistics.join_cardinality import Cardinalities
-from windrow.statistics.join_choice import Choice, candidate, is_worth_a_look
+from windrow.statistics.join_choice import LEAST_RELATIONS, Choice, candidate, is_worth_a_look
 from windrow.statistics.join_graph import Filter, Join, JoinTree, joins_of, set_of
 from windrow.statistics.keys import NO_KEYS, Containment, DeclaredKeys
 from windrow.statistics.selectivity import Evaluate
 from windrow.statistics.table_statistics import TableStatistics
 
-__all__ = ["Known", "Reordered", "evaluate_with", "reordered"]
+__all__ = ["Known", "Reordered", "evaluate_with", "in_better_order", "reordered"]
 
 _TARGET = Target(needs_barriers=True)
 _SAMPLE = "windrow_sample_rows"
@@ -57,33 +60,55 @@ class Reordered:
     """For each group of joins that was written anew: the cost of DuckDB's order, in costs of ours."""
 
 
-def reordered(
-    tree: exp.Expr, names: Sequence[str], known: Known, cursor: duckdb.DuckDBPyConnection
-) -> Reordered | None:
+def in_better_order(
+    naming: Naming,
+    query: str,
+    relations: Mapping[str, Relation],
+    known_of: Callable[[Mapping[str, pa.Schema]], Known | None],
+    cursor: duckdb.DuckDBPyConnection,
+) -> str:
+    """Return the text of a query with its joins in a better order, where what is known of its tables tells one."""
+    if naming.tree is None or len(naming.places) < LEAST_RELATIONS:
+        return query
+    # Names that rows keep in a map are columns of a view that no schema lists.
+    known = known_of({name.lower(): each.columns for name, each in relations.items() if not each.attributes})
+    better = None if known is None else reordered(naming.tree, query, known, cursor)
+    return query if better is None else better.text
+
+
+def reordered(tree: exp.Expr, query: str, known: Known, cursor: duckdb.DuckDBPyConnection) -> Reordered | None:
     """Return a query with the same result in a better order; None where it runs as it is.
 
-    `names` are those of the columns of the result; the cursor must find the tables by the names in the query.
+    `tree` is the query, parsed. The cursor finds its tables by the names that it has for them.
     """
-    found: dict[int, tuple[JoinTree, float]] = {}
-    for number, block in enumerate(join_blocks(tree, known.schemas)):
-        choice = _choice(block, known, cursor)
-        factor = None if choice is None else _factor(block, choice, cursor)
-        if choice is not None and factor is not None:
-            found[number] = choice.best.tree, factor
-    return _written(tree, names, known, found) if found else None
+    try:
+        orders: dict[int, tuple[JoinTree, float]] = {}
+        for number, block in enumerate(join_blocks(tree, known.schemas)):
+            choice = _choice(block, known, cursor)
+            factor = None if choice is None else _factor(block, choice, cursor)
+            if choice is not None and factor is not None:
+                orders[number] = choice.best.tree, factor
+        return _written(tree, query, known, cursor, orders) if orders else None
+    except (NotUnderstood, SqlglotError, RecursionError, duckdb.Error):
+        return None
 
 
 def _written(
-    tree: exp.Expr, names: Sequence[str], known: Known, orders: Mapping[int, tuple[JoinTree, float]]
+    tree: exp.Expr,
+    query: str,
+    known: Known,
+    cursor: duckdb.DuckDBPyConnection,
+    orders: Mapping[int, tuple[JoinTree, float]],
 ) -> Reordered | None:
-    copy = tree.copy()
-    try:
-        for number, block in enumerate(join_blocks(copy, known.schemas)):
-            if number in orders:
-                rewrite(block, orders[number][0], _TARGET, names if block.select is copy else None)
-    except NotUnderstood:
-        return None
-    return Reordered(copy.sql("duckdb"), tuple(factor for _, factor in orders.values()))
+    """The query in these orders, if DuckDB takes it for one with the same columns."""
+    copy, result = tree.copy(), cursor.sql(query)
+    for number, block in enumerate(join_blocks(copy, known.schemas)):
+        if number in orders:
+            rewrite(block, orders[number][0], _TARGET, result.columns if block.select is copy else None)
+    text = copy.sql("duckdb")
+    other = cursor.sql(text)
+    is_same = (other.columns, other.types) == (result.columns, result.types)
+    return Reordered(text, tuple(factor for _, factor in orders.values())) if is_same else None
 
 
 def _choice(block: JoinBlock, known: Known, cursor: duckdb.DuckDBPyConnection) -> Choice | None:
