@@ -24,8 +24,8 @@ READING = {
     ("tune",),
 }
 """Commands that show something, besides those of `inspect`; files are written where they are named for the answer."""
-OF_ITS_OWN = {("compile",), ("demo",)}
-"""These fill a cache of this installation, and a folder that they make."""
+OF_ITS_OWN = {("analyze",), ("compile",), ("demo",)}
+"""These fill the statistics of a table, which change no answer, a cache of this installation, and a folder of theirs."""
 DELETING = {("drop",), ("expire",), ("gc",)}
 
 

@@ -13,6 +13,7 @@ from typing import NoReturn
 
 import click
 
+from windrow.cli.analyze import analyze
 from windrow.cli.cache import cache
 from windrow.cli.compact import compact
 from windrow.cli.compile import compile_kernels
@@ -55,7 +56,7 @@ def cli() -> None:
 
 
 _TABLES = (create, list_tables, describe, change, retype, rename, drop)
-_DATA = (ingest, register, unregister, compact, tune, inspect, sql, check, expire, gc)
+_DATA = (ingest, register, unregister, compact, tune, analyze, inspect, sql, check, expire, gc)
 
 for _command in (*_TABLES, *_DATA, migrate, questdb, lake, pm, cache, config, compile_kernels, completion, demo):
     cli.add_command(_command)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["MOST_ROW_GROUPS", "FileLayout"]
+from windrow.model.split import SplitMetadata
+
+__all__ = ["MOST_ROW_GROUPS", "FileLayout", "split_layout"]
 
 MOST_ROW_GROUPS = 32_767
 """Files of more row groups have no statistics: the row groups themselves would take more room than these may."""
@@ -47,3 +50,8 @@ class FileLayout:
         """A short name of the content."""
         text = b"\0".join([self.key.encode(), self.identity.encode(), self.row_counts.tobytes()])
         return hashlib.blake2b(text, digest_size=_DIGEST_BYTES).digest()
+
+
+def split_layout(split: SplitMetadata, row_groups: Iterable[int]) -> FileLayout:
+    """The layout of a split whose row groups have so many rows."""
+    return FileLayout(split.split_id, f"{split.size_bytes} {split.etag or ''}", tuple(row_groups))

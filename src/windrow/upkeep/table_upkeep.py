@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from windrow.context import Context
+from windrow.upkeep.analysis import Analysis, AnalyzeTable
 from windrow.upkeep.check import CheckResult, CheckTable
 from windrow.upkeep.gc import GarbageCollection
 from windrow.upkeep.retention import Retention
@@ -44,6 +45,18 @@ class Upkeep:
         """
         check = CheckTable(self.context, self.name, on_splits) if on_splits else CheckTable(self.context, self.name)
         return check.run(data=data, repair=repair, spark=spark)
+
+    def analyze(
+        self, columns: Collection[str] | None = None, *, on_splits: Callable[[int, int], None] | None = None
+    ) -> Analysis:
+        """Learn the statistics of all columns, or of some, at once: queries would learn them one after the other.
+
+        Only what is not known is read. `on_splits` hears of the rows and bytes of splits as they are done.
+        """
+        analyze = (
+            AnalyzeTable(self.context, self.name, on_splits) if on_splits else AnalyzeTable(self.context, self.name)
+        )
+        return analyze.run(columns)
 
     @property
     def gc(self) -> GarbageCollection:
