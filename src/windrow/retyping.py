@@ -10,7 +10,6 @@ with later ones.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +20,7 @@ from windrow.engines.arrow import RowStream, count_rows, scanning_cursor
 from windrow.engines.duckdb.old_values import can_be_cast, unfit
 from windrow.engines.duckdb.relations import Relation, duckdb_types
 from windrow.engines.selection import Selection
-from windrow.errors import Conflict, InvalidInput, NotFound, WindrowError
+from windrow.errors import Conflict, InvalidInput, NotFound
 from windrow.ingest.attributes import RESIDUAL
 from windrow.metastore import CommitKind, Published, TableRecord
 from windrow.model.epochs import OldValues
@@ -32,6 +31,7 @@ from windrow.model.type_names import parse_type
 from windrow.model.widening import plain, stored, widened
 from windrow.questions.spelling import sql_name
 from windrow.reading.read_context import ReadContext
+from windrow.runners.leases import given_up_on_error
 
 __all__ = ["Retype", "RetypePlan", "RetypeResult"]
 
@@ -115,9 +115,9 @@ class Retype:
     def _publish(self, plan: RetypePlan, kind: pa.DataType) -> Published:
         metastore, commit_id = self.context.metastore, self.context.new_id()
         table_id = metastore.table(self.name).table_id
-        metastore.open_commit(table_id, CommitKind.RETYPE, commit_id=commit_id, lease=_LEASE)
+        opened = metastore.open_commit(table_id, CommitKind.RETYPE, commit_id=commit_id, lease=_LEASE)
         rule = OldValues(plan.old_values)
-        try:
+        with given_up_on_error(metastore, commit_id, opened.attempt):
             return metastore.change_type(
                 commit_id,
                 column=plan.column,
@@ -127,10 +127,6 @@ class Retype:
                 version=plan.version if rule is OldValues.CAST else None,
                 summary=plan.to_dict(),
             )
-        except Conflict:
-            with suppress(WindrowError):
-                metastore.abort(commit_id)
-            raise
 
     def _planned(self, column: str, to: str | pa.DataType, old_values: str | None) -> tuple[RetypePlan, pa.DataType]:
         rule = _rule_of(column, old_values)

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from windrow.errors import LeaseExpired, MetastoreError
-from windrow.runners.leases import held
+from windrow.errors import CommitUnknown, LeaseExpired, MetastoreError
+from windrow.runners.leases import given_up_on_error, held
 
 
 class Beats:
@@ -50,3 +50,34 @@ def test_it_ends_with_the_block():
     with held(beats, "c1", 1, lease=0.03) as leases:
         assert beats.first.wait(timeout=10)
     assert not leases._thread.is_alive()
+
+
+class Aborts:
+    """Counts the attempts that are given up; a commit that cannot be aborted is left open."""
+
+    def __init__(self, failure=None):
+        self.failure = failure
+        self.given_up = []
+
+    def abort(self, commit_id, *, attempt):
+        self.given_up.append((commit_id, attempt))
+        if self.failure is not None:
+            raise self.failure
+
+
+@pytest.mark.parametrize("failure", [None, MetastoreError("gone")])
+@pytest.mark.parametrize("error", [ValueError("bad rows"), KeyboardInterrupt()])
+def test_a_block_that_fails_gives_its_attempt_up_and_raises_its_own_error(failure, error):
+    aborts = Aborts(failure)
+    with pytest.raises(type(error)), given_up_on_error(aborts, "c1", 2):
+        raise error
+    assert aborts.given_up == [("c1", 2)]
+
+
+def test_what_may_have_been_published_is_not_given_up_nor_what_succeeds():
+    aborts = Aborts()
+    with given_up_on_error(aborts, "c1", 1):
+        pass
+    with pytest.raises(CommitUnknown), given_up_on_error(aborts, "c1", 1):
+        raise CommitUnknown("lost", "c1")
+    assert aborts.given_up == []

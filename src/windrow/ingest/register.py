@@ -7,7 +7,6 @@ where it is and is never written to or deleted; its sidecar lies in the table's 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain, takewhile
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from windrow.context import Context
-from windrow.errors import AlreadyExists, CommitUnknown, Conflict, InvalidInput, NotFound, WindrowError
+from windrow.errors import AlreadyExists, Conflict, InvalidInput, NotFound
 from windrow.ingest.coerce import joined_types
 from windrow.ingest.files import FileFormat, find_files
 from windrow.ingest.foreign import ForeignFile, look_at
@@ -26,7 +25,7 @@ from windrow.model.scope import DEFAULT_SOURCE, CompactionScope
 from windrow.model.shown import ShownByField
 from windrow.model.split import SidecarLocation, SplitMetadata, sidecar_key
 from windrow.model.widening import stored, widened
-from windrow.runners.leases import held
+from windrow.runners.leases import given_up_on_error, held
 from windrow.runners.local import run_locally
 from windrow.storage import is_foreign, reach_foreign, url_of
 
@@ -117,7 +116,10 @@ class Register:
         columns = pa.schema(list(examined.types.items()))
         self.context.metastore.reserve_columns(self.table.table_id, columns)
         attempt = self._open(CommitKind.REGISTER)
-        with self._given_up_on_error(attempt), held(self.context.metastore, self.commit_id, attempt, self.lease):
+        with (
+            given_up_on_error(self.context.metastore, self.commit_id, attempt),
+            held(self.context.metastore, self.commit_id, attempt, self.lease),
+        ):
             self.context.metastore.reserve_columns(self.table.table_id, columns)
             splits = self._describe(examined.files, attempt, on_file)
             published = self._publish(splits, attempt, list(examined.types), passed)
@@ -142,7 +144,7 @@ class Register:
         """Take registered files out of the table; the files themselves stay as they are."""
         splits = self.leaving(paths)
         attempt = self._open(CommitKind.UNREGISTER)
-        with self._given_up_on_error(attempt):
+        with given_up_on_error(self.context.metastore, self.commit_id, attempt):
             done = self.context.metastore.publish(
                 self.commit_id, attempt=attempt, replace=[each.split_id for each in splits]
             )
@@ -294,15 +296,3 @@ class Register:
             if tries == 1:
                 raise
             return self._publish(splits, attempt, columns, summary, tries - 1)
-
-    @contextmanager
-    def _given_up_on_error(self, attempt: int) -> Iterator[None]:
-        """Give the commit up when the block fails, unless it may have been published."""
-        try:
-            yield
-        except CommitUnknown:
-            raise
-        except BaseException:
-            with suppress(WindrowError):
-                self.context.metastore.abort(self.commit_id, attempt=attempt)
-            raise

@@ -6,7 +6,7 @@ The three steps are apart, since Spark's sinks take them in three processes; `ru
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -29,7 +29,7 @@ from windrow.model.invariants import require
 from windrow.model.sparse import Spread, sparse_warning
 from windrow.model.split import SplitMetadata
 from windrow.model.units import parse_bytes, parse_seconds
-from windrow.runners.leases import held
+from windrow.runners.leases import given_up_on_error, held
 from windrow.runners.memory import check_threads, default_budget, shares
 from windrow.runners.task_errors import errors_of_tasks
 
@@ -99,12 +99,9 @@ class Ingest:
                 budget = self.context.limits.within(default_budget(MEMORY_OF_A_TASK, self.threads))
             own = shares(budget, self.threads)
             task, threads = replace(task, held_rows=held_rows(own.size)), own.tasks
-        try:
-            with held(self.context.metastore, self.commit_id, attempt, self.settings.lease), errors_of_tasks():
-                reports = source.run(task.report, None if on_split is None else _on_report(on_split), threads)
-        except BaseException:
-            self.give_up(attempt)
-            raise
+        lease = held(self.context.metastore, self.commit_id, attempt, self.settings.lease)
+        with self._given_up_on_error(attempt), lease, errors_of_tasks():
+            reports = source.run(task.report, None if on_split is None else _on_report(on_split), threads)
         return self.publish(attempt, reports)
 
     def open(self, schema: pa.Schema) -> Opened:
@@ -129,11 +126,8 @@ class Ingest:
 
     def _reserved(self, written: pa.Schema, attempt: int) -> dict[str, TableColumn]:
         """Return the columns as the table has them, which nobody can change any more while the commit is open."""
-        try:
+        with self._given_up_on_error(attempt):
             return self.context.metastore.reserve_columns(self.table.table_id, written)
-        except BaseException:
-            self.give_up(attempt)
-            raise
 
     def check(self, schema: pa.Schema) -> pa.Schema:
         """Refuse rows that cannot be points of the table; return the columns that its splits will have."""
@@ -144,16 +138,13 @@ class Ingest:
 
     def publish(self, attempt: int, reports: Sequence[str]) -> IngestResult:
         """Make visible what the tasks of an attempt reported, and move the checkpoint of the stream with it."""
-        try:
+        with self._given_up_on_error(attempt):
             reported = parse_reports(reports)
             if not reported.counts.read and self.batch is None:
                 self.give_up(attempt)
                 return nothing_of(self.table.name, self.commit_id, self.table.version)
             self._check_counts(reported.splits, reported.counts)
             checkpoint = self._checkpoint()
-        except BaseException:
-            self.give_up(attempt)
-            raise
         summary = summary_of(reported)
         published = self.context.metastore.publish(
             self.commit_id,
@@ -181,6 +172,9 @@ class Ingest:
         # What stopped the run is what the caller must hear of; a commit that is left open runs out by itself.
         with suppress(WindrowError):
             self.context.metastore.abort(self.commit_id, attempt=attempt)
+
+    def _given_up_on_error(self, attempt: int) -> AbstractContextManager[None]:
+        return given_up_on_error(self.context.metastore, self.commit_id, attempt)
 
     def _checkpoint(self) -> Checkpoint | None:
         if self.batch is None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Self
 
-from windrow.errors import LeaseExpired, WindrowError
+from windrow.errors import CommitUnknown, LeaseExpired, WindrowError
 from windrow.metastore import Metastore
 
-__all__ = ["Leases", "held"]
+__all__ = ["Leases", "given_up_on_error", "held"]
 
 _log = logging.getLogger(__name__)
 _BEATS_PER_LEASE = 3
@@ -74,3 +74,19 @@ def held(metastore: Metastore, commit_id: str, attempt: int, lease: float) -> It
     with Leases(metastore, lease) as leases:
         leases.hold(commit_id, attempt)
         yield leases
+
+
+@contextmanager
+def given_up_on_error(metastore: Metastore, commit_id: str, attempt: int) -> Iterator[None]:
+    """Give an attempt at a commit up when the block fails, unless it may have been published.
+
+    The error is the block's: a commit that could not be aborted is left open, and its lease runs out.
+    """
+    try:
+        yield
+    except CommitUnknown:
+        raise
+    except BaseException:
+        with suppress(WindrowError):
+            metastore.abort(commit_id, attempt=attempt)
+        raise

@@ -16,6 +16,7 @@ from windrow.metastore import CommitKind, SplitQuery, TableRecord
 from windrow.model.shown import ShownByField
 from windrow.model.split import SplitMetadata
 from windrow.model.units import parse_seconds
+from windrow.runners.leases import given_up_on_error
 
 __all__ = ["ExpirePlan", "ExpireResult", "Retention"]
 
@@ -83,16 +84,13 @@ class Retention:
 
     def _publish(self, table: TableRecord, plan: ExpirePlan, expired: list[SplitMetadata]) -> ExpireResult:
         metastore, commit_id = self.context.metastore, self.context.new_id()
-        metastore.open_commit(table.table_id, CommitKind.EXPIRE, commit_id=commit_id, lease=self.lease)
-        try:
+        opened = metastore.open_commit(table.table_id, CommitKind.EXPIRE, commit_id=commit_id, lease=self.lease)
+        with given_up_on_error(metastore, commit_id, opened.attempt):
             published = metastore.publish(
                 commit_id,
                 replace=[split.split_id for split in expired],
                 summary={"before": plan.before, "retention": plan.retention_seconds},
             )
-        except Conflict:
-            metastore.abort(commit_id)
-            raise
         return ExpireResult(**plan.to_dict(), version=published.version, commit_id=commit_id)
 
     def _expired(self, table: TableRecord, before: int) -> Iterator[SplitMetadata]:
