@@ -105,7 +105,9 @@ def test_row_groups_without_the_filters_of_the_table_are_written_anew():
 
 
 def test_a_zero_is_found_whatever_its_sign():
-    from windrow.parquet.bloom import BloomFilter, hash_numbers, read_bloom
+    from tests.parquet.number_hashes import hash_numbers
+
+    from windrow.parquet.bloom import BloomFilter, read_bloom
     from windrow.parquet.page_reader import Fixed
     from windrow.splits.blooms import blooms
 

@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import xxhash
+from tests.parquet.number_hashes import hash_numbers
 
 from windrow.errors import Damaged, InvalidInput
 from windrow.parquet import chunk as c
 from windrow.parquet import footer as f
 from windrow.parquet import thrift as t
-from windrow.parquet.bloom import BloomFilter, bloom_size, hash_binary, hash_numbers, read_bloom
+from windrow.parquet.bloom import BloomFilter, bloom_size, hash_binary, read_bloom
 
 VECTORS = json.loads((Path(__file__).parent / "bloom_vectors.json").read_text())
 
@@ -30,34 +30,6 @@ def test_the_bits_are_those_of_other_writers(vector):
     bloom = BloomFilter(bytes(32))
     bloom.insert(hash_texts(values) if isinstance(values[0], str) else hash_numbers(np.array(values)))
     assert list(bytes(bloom)) == vector["bits"]
-
-
-@pytest.mark.parametrize(
-    ("values", "stored"),
-    [
-        (np.array([1, -1], np.int8), "<i4"),
-        (np.array([1, -1], np.int32), "<i4"),
-        (np.array([1, 1 << 31], np.uint32), "<u4"),
-        (np.array([1, -1], np.int64), "<i8"),
-        (np.array([1, 1 << 63], np.uint64), "<u8"),
-        (np.array([1.5, np.inf], np.float32), "<f4"),
-        (np.array([1.5, -2], np.float64), "<f8"),
-        (np.array([1.5, -2], ">f8"), "<f8"),
-    ],
-    ids=str,
-)
-def test_numbers_are_hashed_as_parquet_stores_them(values, stored):
-    expected = [xxhash.xxh64_intdigest(np.array(value, stored).tobytes()) for value in values]
-    assert hash_numbers(values).tolist() == expected
-
-
-def test_zero_has_no_sign():
-    assert len(set(hash_numbers(np.array([0.0, -0.0])).tolist())) == 1
-
-
-def test_what_is_no_number_has_no_hash():
-    with pytest.raises(InvalidInput, match="values of type <U1 have no place in a bloom filter"):
-        hash_numbers(np.array(["a"]))
 
 
 @pytest.mark.parametrize("bounds", [[], [0, 4], [-1, 2], [2, 1]])

@@ -11,17 +11,7 @@ from windrow.errors import Damaged, InvalidInput
 from windrow.parquet import thrift as t
 from windrow.parquet.grammar import Grammar, Struct, Table, integer, struct
 
-__all__ = [
-    "MAX_BLOOM_BYTES",
-    "MIN_BLOOM_BYTES",
-    "BloomFilter",
-    "bloom_size",
-    "find_bits",
-    "hash_binary",
-    "hash_numbers",
-    "read_bloom",
-    "stored_bloom",
-]
+__all__ = ["BloomFilter", "bloom_size", "find_bits", "hash_binary", "read_bloom", "stored_bloom"]
 
 MIN_BLOOM_BYTES = 32
 MAX_BLOOM_BYTES = 4 << 20
@@ -69,21 +59,6 @@ def bloom_size(distinct: int, *, false_positives: float = 0.01) -> int:
     bits = -8 * distinct / math.log(1 - false_positives ** (1 / 8))
     wanted = min(max(math.ceil(bits / 8), MIN_BLOOM_BYTES), MAX_BLOOM_BYTES)
     return 1 << (wanted - 1).bit_length()
-
-
-def hash_numbers(values: npt.NDArray[np.generic]) -> npt.NDArray[np.uint64]:
-    """The hashes of numbers as Parquet stores them: little-endian, integers of up to 32 bits in 4 bytes, else in 8.
-
-    Zero has one hash whatever its sign. No filter holds a NaN.
-    """
-    if values.dtype.kind == "f":
-        stored = np.where(values == 0, 0, values).astype(values.dtype.newbyteorder("<"), copy=False)
-    elif values.dtype.kind in "iu":
-        stored = values.astype("<i8" if values.dtype.itemsize == 8 else "<i4", copy=False)
-    else:
-        raise InvalidInput(f"values of type {values.dtype} have no place in a bloom filter; give integers or floats")
-    width = stored.dtype.itemsize
-    return hash_binary(stored.tobytes(), np.arange(0, stored.size * width + 1, width, dtype=np.int64))
 
 
 def hash_binary(data: bytes | memoryview, bounds: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:

@@ -1,4 +1,4 @@
-"""Grammars: which fields of which thrift structs are wanted, and where in which record each goes.
+"""Grammars: the wanted fields of thrift structs, and the place of each in a record.
 
 A grammar is written down as plain data and compiled into the arrays that `windrow.kernels.thrift` walks by. Records
 are numpy structured dtypes with a `flags` field; a rule names the field of the record that takes the value:

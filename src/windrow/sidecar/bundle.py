@@ -2,7 +2,7 @@
 
 Asking ten thousand small sidecars one by one costs ten thousand times the overhead of an array operation. Sidecars of
 files with the same columns differ in their row groups alone, so laid end to end they are one sidecar with many row
-groups, and readers take it for one file. Bloom filters are not part of it: they are asked for
+groups, and readers take it for one file. Bloom filters are not part of it: they are probed
 row groups that are left, and those of a file are in its own sidecar.
 """
 
@@ -49,7 +49,7 @@ class Bundle(Sidecar):
         self.groups = np.concatenate([np.arange(each.row_group_count) for each in sidecars])
         """The position of each row group in its own file."""
         no_filters = first.header_sections._replace(bloom_columns=np.empty(0, "<u4"))
-        # What a single sidecar reads from its file when it is first asked for is known here from the start.
+        # What a single sidecar reads from its file on first use is there from the start.
         self.__dict__.update(
             entries=entries, _header_sections=no_filters, footer_sections=first.footer_sections, _bounds_start=0
         )

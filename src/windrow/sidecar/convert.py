@@ -104,7 +104,7 @@ def convert_changes(
     """What is appended to a sidecar after row groups were added to its Parquet file, or replaced.
 
     The footer of `changed` has only these row groups, which become those at `targets`: the cost does not grow with the
-    file. `footer_length` is the length of the whole file's footer. Our own sections are kept up where they are, and
+    file. `footer_length` is the length of the whole file's footer. Our own sections go on where they are, and
     bloom filters stay where those of the sidecar are.
     """
     extensions = bool(sidecar.header.feature_flags & layout.Feature.WINDROW_SCHEMA)

@@ -51,7 +51,7 @@ class GranuleBounds:
         parts = np.split(may_match, self._starts[1:]) if self._indexes else []
         return dict(zip(self._indexes, parts, strict=True))
 
-    def are_told_by_keys(self) -> bool:
+    def are_bounded_by_keys(self) -> bool:
         """Whether all columns are keys: page indexes know no more of them."""
         columns = {column.position for column in self._columns.values()}
         return all(columns <= {key.column for key in index.keys} for index in self._indexes.values())

@@ -54,7 +54,7 @@ FEW_ROW_GROUPS = 256
 MOST_JUDGED = 32
 """Columns of a sidecar whose bounds stay."""
 _WORTH_AN_INDEX = 8
-"""Granules of a row group; fewer are as soon read as found out about."""
+"""Granules of a row group; fewer are read in the time that their index takes."""
 _FIRST_INDEXES = 8
 _FLAGS_WORD = layout.PAGES.fields["flags"][1] // layout.WORD  # type: ignore[index]
 
@@ -64,7 +64,7 @@ class Granules(NamedTuple):
 
     row_group: int
     kept: Mask | None
-    """Granules that can hold a matching row; None where nothing is known of them, and the row group stays whole."""
+    """Granules that can hold a matching row; None without an index: the row group stays whole."""
 
     @property
     def ranges(self) -> list[tuple[int, int]]:
@@ -76,7 +76,7 @@ class Granules(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """How many units one step of pruning was asked about, and how many it left."""
+    """How many units one step of pruning judged, and how many it left."""
 
     step: str
     units: str
@@ -85,7 +85,7 @@ class Step:
 
 
 class SidecarPruner:
-    """A predicate, to be asked of any number of sidecars."""
+    """A predicate, for any number of sidecars."""
 
     def __init__(self, predicate: Predicate) -> None:
         self._predicate = predicate
@@ -97,7 +97,7 @@ class SidecarPruner:
         self._compiled: dict[tuple[ColumnType | None, ...], Pruner] = {}
         self._last: tuple[Sidecar, _Inquiry] | None = None
         self.point_columns = frozenset(test.column for test in tests if _names_points(test))
-        """Columns of which single values are asked for, so that a bloom filter can help."""
+        """Columns with tests for single values, where a bloom filter can help."""
 
     @property
     def columns(self) -> list[str]:
@@ -107,7 +107,7 @@ class SidecarPruner:
     def prune(self, sidecar: Sidecar, read: Read | None = None, *, among: Mask | None = None) -> Mask:
         """The row groups that can hold a matching row; `read` gives bloom filters that are not in the sidecar.
 
-        `among` are those that are asked about, if not all.
+        `among` are those in question, if not all.
         """
         inquiry = self._inquiry(sidecar)
         return inquiry.by_filters(inquiry.by_bounds(among), read)
@@ -117,12 +117,12 @@ class SidecarPruner:
         return self._inquiry(sidecar).verdict()
 
     def prune_granules(self, sidecar: Sidecar, kept: Mask) -> list[Granules]:
-        """What is left of each row group that was kept."""
+        """What is left of each row group that may match."""
         return self._inquiry(sidecar).by_keys(kept)
 
-    def prune_pages(self, sidecar: Sidecar, found: Sequence[Granules], pages: PageIndexes) -> list[Granules]:
+    def prune_pages(self, sidecar: Sidecar, left: Sequence[Granules], pages: PageIndexes) -> list[Granules]:
         """What page indexes leave of the granules that are left: they tell of columns that are no keys."""
-        return self._inquiry(sidecar).by_pages(found, pages)
+        return self._inquiry(sidecar).by_pages(left, pages)
 
     def explain(self, sidecar: Sidecar, read: Read | None = None) -> Rows[Step]:
         """What each step of pruning leaves."""
@@ -139,19 +139,19 @@ class SidecarPruner:
         return Rows(Step, tuple(steps))
 
     def _inquiry(self, sidecar: Sidecar) -> _Inquiry:
-        """What is asked of a sidecar; it is asked step by step, of one after the other."""
+        """The predicate for one sidecar; its steps follow each other, and so do sidecars."""
         if self._last is None or self._last[0] is not sidecar:
             self._last = sidecar, self._new_inquiry(sidecar)
         return self._last[1]
 
     def _new_inquiry(self, sidecar: Sidecar) -> _Inquiry:
-        found = {name: _judged(sidecar, name, literals) for name, literals in self._literals.items()}
-        columns = {name: each.column for name, each in found.items() if each.column is not None}
-        shape = tuple(None if each.column is None else each.column.type for each in found.values())
+        judged = {name: _judged(sidecar, name, literals) for name, literals in self._literals.items()}
+        columns = {name: each.column for name, each in judged.items() if each.column is not None}
+        shape = tuple(None if each.column is None else each.column.type for each in judged.values())
         if shape not in self._compiled:
             column_types = {name: column.type for name, column in columns.items()}
             self._compiled[shape] = compile_predicate(self._predicate, column_types)
-        bounds = {name: each.bounds for name, each in found.items() if each.bounds is not None}
+        bounds = {name: each.bounds for name, each in judged.items() if each.bounds is not None}
         return _Inquiry(sidecar, columns, self._compiled[shape], bounds)
 
 
@@ -161,7 +161,7 @@ def prune(sidecar: Sidecar, predicate: Predicate, read: Read | None = None) -> M
 
 
 def prune_granules(sidecar: Sidecar, predicate: Predicate, kept: Mask) -> list[Granules]:
-    """What is left of each row group of one sidecar that was kept."""
+    """What is left of each row group of one sidecar that may match."""
     return SidecarPruner(predicate).prune_granules(sidecar, kept)
 
 
@@ -192,7 +192,7 @@ def _judged(sidecar: Sidecar, name: str, literals: Sequence[Literal]) -> _Judged
 
 
 class _Inquiry:
-    """A predicate, asked of one sidecar; `bounds` are those of all its row groups, where they are few."""
+    """A predicate for one sidecar; `bounds` are those of all its row groups, where they are few."""
 
     def __init__(
         self, sidecar: Sidecar, columns: Mapping[str, FlatColumn], pruner: Pruner, bounds: Mapping[str, Bounds]
@@ -213,18 +213,18 @@ class _Inquiry:
         return self._pruner.judge(len(row_groups), counts_of).may_match
 
     def by_bounds(self, among: Mask | None = None) -> Mask:
-        """The row groups, of those that are asked about, that null counts and bounds leave."""
+        """The row groups, of those in question, that null counts and bounds leave."""
         if self._bounds:
             left = self._pruner.judge(self._count(), self._bounds.get).may_match
             return left if among is None else left & among
-        kept = np.zeros(self._sidecar.row_group_count, bool)
+        left = np.zeros(self._sidecar.row_group_count, bool)
         in_time = row_groups_in_time(self._sidecar, self._columns, self._pruner.required)
         places = None if in_time is None else np.arange(in_time.start, in_time.stop)
         if among is not None:
             places = np.flatnonzero(among) if places is None else places[among[places]]
         row_groups = _RowGroups(self._sidecar, self._columns, places)
-        kept[row_groups.places] = self._pruner.judge(len(row_groups), row_groups.bounds_of).may_match
-        return kept
+        left[row_groups.places] = self._pruner.judge(len(row_groups), row_groups.bounds_of).may_match
+        return left
 
     def _count(self) -> int:
         return len(next(iter(self._bounds.values())).count)
@@ -235,7 +235,7 @@ class _Inquiry:
         return self._pruner.judge(len(row_groups), row_groups.bounds_of)
 
     def by_filters(self, kept: Mask, read: Read | None) -> Mask:
-        """Of the row groups that were kept those that bloom filters leave."""
+        """The row groups, of those that may match, that bloom filters leave."""
         if not self._pruner.point_columns & self._columns.keys() or not kept.any():
             return kept
         if read is None and not len(self._sidecar.bloom_columns):
@@ -251,37 +251,37 @@ class _Inquiry:
         return left
 
     def by_keys(self, kept: Mask) -> list[Granules]:
-        """What the keys of granules leave of the row groups that were kept."""
+        """What the keys of granules leave of the row groups that may match."""
         places = np.flatnonzero(kept).tolist()
         granules = self._granules({place: index for place, index in self._indexes(places).items() if index.keys})
         masks = granules.split(self._pruner.judge(len(granules), granules.bounds_of).may_match)
         return [Granules(place, masks.get(place)) for place in places]
 
-    def by_pages(self, found: Sequence[Granules], pages: PageIndexes) -> list[Granules]:
-        """What page indexes leave of granules that were kept, where these are many enough for an index to pay.
+    def by_pages(self, some: Sequence[Granules], pages: PageIndexes) -> list[Granules]:
+        """What page indexes leave of granules, where these are many enough for an index to pay.
 
         If the indexes of the first row groups leave out nothing, those of the others are not read.
         """
-        left, counts = dict(found), self._sidecar.extensions.granule_counts
-        worth = [at for at, kept in found if (counts[at] if kept is None else kept.sum()) >= _WORTH_AN_INDEX]
-        for some in (worth[:_FIRST_INDEXES], worth[_FIRST_INDEXES:]):
-            granules = self._granules(self._indexes(some))
-            if not some or granules.are_told_by_keys():
+        left, counts = dict(some), self._sidecar.extensions.granule_counts
+        worth = [at for at, kept in some if (counts[at] if kept is None else kept.sum()) >= _WORTH_AN_INDEX]
+        for places in (worth[:_FIRST_INDEXES], worth[_FIRST_INDEXES:]):
+            granules = self._granules(self._indexes(places))
+            if not places or granules.are_bounded_by_keys():
                 break
-            told = granules.split(self._pruner.judge(len(granules), granules.with_pages(pages)).may_match)
+            masks = granules.split(self._pruner.judge(len(granules), granules.with_pages(pages)).may_match)
             before = {
                 place: np.ones(len(mask), bool) if (kept := left[place]) is None else kept
-                for place, mask in told.items()
+                for place, mask in masks.items()
             }
-            if all((mask | ~before[place]).all() for place, mask in told.items()):
+            if all((mask | ~before[place]).all() for place, mask in masks.items()):
                 break
-            left |= {place: mask & before[place] for place, mask in told.items()}
-        return [Granules(place, left[place]) for place, _ in found]
+            left |= {place: mask & before[place] for place, mask in masks.items()}
+        return [Granules(place, left[place]) for place, _ in some]
 
     def _indexes(self, places: Sequence[int]) -> dict[int, GranuleIndex]:
         """The granule indexes of the row groups that have one."""
-        found = {place: self._sidecar.extensions.granules(place) for place in places}
-        return {place: index for place, index in found.items() if index is not None}
+        indexes = {place: self._sidecar.extensions.granules(place) for place in places}
+        return {place: index for place, index in indexes.items() if index is not None}
 
     def _granules(self, indexes: Mapping[int, GranuleIndex]) -> GranuleBounds:
         row_groups = _RowGroups(self._sidecar, self._columns, np.array([*indexes], np.int64))
@@ -289,13 +289,13 @@ class _Inquiry:
 
 
 class _RowGroups:
-    """Row groups of a sidecar, all or some, and what is known of their columns."""
+    """Row groups of a sidecar, all or some, and the bounds of their columns."""
 
     def __init__(self, sidecar: Sidecar, columns: Mapping[str, FlatColumn], places: _Places | None = None) -> None:
         self.places = np.arange(sidecar.row_group_count) if places is None else places
         self._sidecar = sidecar
         self._columns = columns
-        self._known: dict[str, Bounds] = {}
+        self._cached: dict[str, Bounds] = {}
         self._chosen = None if places is None else self.places
 
     def __len__(self) -> int:
@@ -304,9 +304,9 @@ class _RowGroups:
     def bounds_of(self, name: str) -> Bounds | None:
         """The bounds of a column in every row group."""
         column = self._columns.get(name)
-        if column is not None and name not in self._known:
-            self._known[name] = self._bounds(column)
-        return self._known.get(name)
+        if column is not None and name not in self._cached:
+            self._cached[name] = self._bounds(column)
+        return self._cached.get(name)
 
     def hides_values(self, column: FlatColumn) -> Mask:
         """Row groups that count nulls of a column without a level for them.
@@ -323,21 +323,21 @@ class _RowGroups:
         maximum, has_maximum = _values(chunks.maximum, column)
         is_float = column.type.family is Family.FLOAT
         free = is_float and nan_free(self._sidecar, column.position, self.places)
-        count, known = chunks.null_count
+        count, counted = chunks.null_count
         if not column.nullable:
             trusted = ~_counts_nulls(chunks)
-            has_minimum, has_maximum, known = has_minimum & trusted, has_maximum & trusted, known & trusted
-        return Bounds(minimum, maximum, has_minimum, has_maximum, count, known, chunks.records["num_values"], free)
+            has_minimum, has_maximum, counted = has_minimum & trusted, has_maximum & trusted, counted & trusted
+        return Bounds(minimum, maximum, has_minimum, has_maximum, count, counted, chunks.records["num_values"], free)
 
 
 def _counts_nulls(chunks: ColumnChunks) -> Mask:
-    count, known = chunks.null_count
-    counts: Mask = known & (count > 0)
+    count, counted = chunks.null_count
+    counts: Mask = counted & (count > 0)
     return counts
 
 
 def nan_free(sidecar: Sidecar, position: int, places: _Places) -> Mask:
-    """The row groups, of those at the places, in which a column is known to hold no NaN."""
+    """The row groups, of those at the places, in which a column holds no NaN for certain."""
     table = sidecar.extensions.tables[SnapshotCode.PAGES]
     if table is None:
         return np.zeros(len(places), bool)

@@ -4,7 +4,7 @@ Text has a dictionary where it is coded (`splits.texts` says when that pays), el
 
 Of all else a sample is written in each way that fits the type, compressed as the split will be, and the smallest wins:
 a dictionary or plain values for any type, byte-stream-split for floats, deltas for integers and times. A dictionary
-page is paid once for a row group and data pages by the row, so that the two are scaled up apart. Plain values are kept
+page is paid once for a row group and data pages by the row, so that the two are scaled up apart. Plain values stay
 unless another way saves half a bit a row, and a little in all.
 """
 

@@ -29,11 +29,7 @@ from windrow.splits.texts import by_row_group, coded, plain_schema, values_of
 from windrow.splits.zone_maps import column_zone
 from windrow.storage import ObjectInfo, Store
 
-__all__ = [
-    "SplitName",
-    "write_sorted",
-    "write_split",
-]
+__all__ = ["SplitName", "write_sorted", "write_split"]
 
 OUR_PAGES = 32 * 1024
 """From so many rows on our own page writer is faster than pyarrow's, which has less to do before the first row."""
