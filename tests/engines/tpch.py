@@ -8,9 +8,9 @@ from pathlib import Path
 
 import duckdb
 import pyarrow.parquet as pq
+from tests.engines.forced import WAYS, Way
 
 from windrow.cache import CacheSettings
-from windrow.lake import open_lake
 
 QUERIES = {path.stem: path.read_text() for path in sorted((Path(__file__).parents[1] / "data" / "tpch").glob("*.sql"))}
 TABLES = {
@@ -48,33 +48,33 @@ class Tpch:
         for name in TABLES:
             self.native.execute(f"create table {name} as from '{folder}/parquet-rs/{name}.parquet'")
         cache = CacheSettings(folder=folder / "cache")
-        self.lakes = {prune: open_lake(folder / "lake", cache=cache, prune=prune) for prune in (True, False)}
+        self.ways = {name: Way.open(name, folder / "lake", cache) for name in WAYS}
 
     def close(self):
-        for lake in self.lakes.values():
-            lake.close()
+        for way in self.ways.values():
+            way.lake.close()
         self.native.close()
 
     def expected(self, name):
         """The rows that native tables give."""
         return self.native.sql(QUERIES[name].format(**{table: table for table in TABLES})).to_arrow_table()
 
-    def found(self, name, way, *, prune, spark=None):
-        """The rows that a lake gives, asked one way."""
-        folder = self.folder / way
+    def found(self, name, place, way="as chosen", *, spark=None):
+        """The rows that a lake gives of tables or files, read one way."""
+        folder = self.folder / place
         if not folder.exists():
             folder.mkdir()
             for table in TABLES:
-                self._make(table, way, folder, spark)
-        if way in ("registered", "ingested"):
-            places = {table: f"{way}_{table}" for table in TABLES}
+                self._make(table, place, folder, spark)
+        if place in ("registered", "ingested"):
+            places = {table: f"{place}_{table}" for table in TABLES}
         else:
-            parts = "/*" if way == "spark" else ""
+            parts = "/*" if place == "spark" else ""
             places = {table: f"'{folder}/{table}{parts}.parquet'" for table in TABLES}
-        return self.lakes[prune].sql(QUERIES[name].format(**places)).to_arrow()
+        return self.ways[way].ask(QUERIES[name].format(**places))
 
-    def _make(self, table, way, folder, spark):
-        match way:
+    def _make(self, table, place, folder, spark):
+        match place:
             case "pyarrow":
                 self._pyarrow(table, folder)
             case "duckdb":
@@ -122,6 +122,6 @@ class Tpch:
             table.ingest(rows)
 
     def _table(self, name, kind):
-        return self.lakes[True].create_table(
+        return self.ways["as chosen"].lake.create_table(
             name, sort=TABLES[kind], timestamp=KEYS[kind], timestamp_unit="s", window="1h", mirror=False
         )

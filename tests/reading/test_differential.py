@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import shutil
+from collections import Counter
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -23,6 +25,7 @@ from windrow.planning.data_files import weight_of
 from windrow.planning.foreign_files import ForeignFiles
 from windrow.planning.scan_context import ScanContext
 from windrow.planning.scan_plan import plan_files
+from windrow.reading.cells import Cells
 from windrow.reading.forcing import Forcing
 from windrow.reading.read_context import ReadContext
 from windrow.storage import CountingStore, LocalStore, open_store
@@ -105,9 +108,9 @@ class World:
         whole = pa.concat_tables([empty, *self.tables], promote_options="permissive").cast(self.schema)
         self.native.register("arrow", whole)
         self.native.execute("create table t as select * from arrow")
-        self.ways = {
-            way: self.way(*way) for way in itertools.product([True, False], [True, False], ["local", "plain", "far"])
-        }
+        self.forced = {kind: Forcing(kind) for kind in (SourceKind.DECODED, SourceKind.PATHS, SourceKind.VIRTUAL)}
+        chosen = itertools.product([True, False], [True, False], ["local", "far"])
+        self.ways = {way: self.way(*way) for way in chosen} | {kind: self.way(True, True, kind) for kind in self.forced}
 
     def table(self, number):
         """Files lack columns, and older ones have narrower types."""
@@ -122,13 +125,15 @@ class World:
     def way(self, sidecars, caches, place):
         folder = self.folder / f"{sidecars}-{caches}-{place}"
         store = CountingStore(open_store("memory://")) if place == "far" else LocalStore(folder)
+        # Files that may change are not decoded.
+        may_change = itertools.cycle([place != SourceKind.DECODED, False])
         options = {"row_group_size": 150, "max_rows_per_page": 20, "write_page_index": self.draw.random() < 0.7}
         if self.draw.random() < 0.3:
             # Columns with many values have their pages cut elsewhere.
             options |= {"dictionary_pagesize_limit": 60, "write_batch_size": 7}
         files = [
-            put_file(store, f"{number}.parquet", parquet(table, **options), sidecar=sidecars, mutable=number % 2 == 0)
-            for number, table in enumerate(self.tables)
+            put_file(store, f"{number}.parquet", parquet(table, **options), sidecar=sidecars, mutable=mutable)
+            for table, (number, mutable) in zip(self.tables, enumerate(may_change), strict=False)
         ]
         cache = default_cache(CacheSettings(folder=folder / "cache")) if caches else None
         parsed = MemoryCache(10**7, weigh=weight_of) if caches else None
@@ -137,15 +142,22 @@ class World:
         def plan(asked):
             return plan_files(context, files, predicate=asked.predicate, columns=asked.columns)
 
-        read = ReadContext(
-            "lake", store, cache, parallel=2, forcing=Forcing(SourceKind.PATHS) if place == "plain" else None
-        )
+        cells = Cells(2**26) if caches else None
+        read = ReadContext("lake", store, cache, cells, parallel=2, forcing=self.forced.get(place))
         return DuckDBEngine(read), Relation(self.schema, plan)
 
     def query(self):
         names = self.draw.sample([*COLUMNS], self.draw.randrange(1, 4))
         columns = self.draw.choice(["*", "count(*) as n", ", ".join(names)])
         return f"select {columns} from t where {condition(self.draw)}"
+
+    def ask(self, name, query, ways):
+        """Hold some ways to the answer of the native table."""
+        expected = rows_of(self.native.sql(query).to_arrow_table())
+        for way in ways:
+            engine, relation = self.ways[way]
+            found = rows_of(engine.sql(query, {"t": lambda relation=relation: relation}).table)
+            assert found == expected, f"{name}, {way}: {query}"
 
     def close(self):
         for engine, _ in self.ways.values():
@@ -160,28 +172,39 @@ def rows_of(result):
         return [str(column.combine_chunks()) for column in result.columns]
 
 
-@pytest.mark.parametrize("seed", [*range(10), *(pytest.param(n, marks=pytest.mark.long) for n in range(10, 110))])
+@pytest.mark.parametrize("seed", range(10))
 def test_100_scans_of_some_files_answer_as_a_native_table(seed, tmp_path):
     world = World(seed, tmp_path)
-    ways = itertools.cycle(world.ways.items())
+    ways = itertools.cycle(world.ways)
     for number in range(100):
-        query = world.query()
-        expected = rows_of(world.native.sql(query).to_arrow_table())
-        way, (engine, relation) = next(ways)
-        found = rows_of(engine.sql(query, {"t": lambda relation=relation: relation}).table)
-        assert found == expected, f"seed {seed}, scan {number}, {way}: {query}"
+        world.ask(f"seed {seed}, scan {number}", world.query(), [next(ways)])
     world.close()
+    assert all(forcing.taken for forcing in world.forced.values())
+
+
+@pytest.mark.long
+def test_100_scans_of_100_worlds_answer_so_from_each_source(tmp_path, capsys):
+    taken = {}
+    for seed in range(10, 110):
+        world = World(seed, tmp_path / str(seed))
+        ways = itertools.cycle([way for way in world.ways if way not in world.forced])
+        for number in range(100):
+            world.ask(f"seed {seed}, scan {number}", world.query(), [next(ways), *world.forced])
+        for kind, forcing in world.forced.items():
+            taken.setdefault(kind, Counter()).update(forcing.taken)
+        world.close()
+        shutil.rmtree(tmp_path / str(seed))
+    with capsys.disabled():
+        for kind, counts in taken.items():
+            print(f"\n  {kind}: {counts.total()} scans, {counts[kind]} served by it; {dict(counts)}")
+    assert all(counts[kind] for kind, counts in taken.items())
 
 
 def test_every_way_answers_alike(tmp_path):
     world = World(9, tmp_path)
     assert sorted(map(len, world.tables)) == [3, 40, 400, 400]
-    for _ in range(12):
-        query = world.query()
-        expected = rows_of(world.native.sql(query).to_arrow_table())
-        for way, (engine, relation) in world.ways.items():
-            found = rows_of(engine.sql(query, {"t": lambda relation=relation: relation}).table)
-            assert found == expected, f"{way}: {query}"
+    for number in range(12):
+        world.ask(f"scan {number}", world.query(), world.ways)
     world.close()
 
 

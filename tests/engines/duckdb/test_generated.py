@@ -9,6 +9,8 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from collections import Counter
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
@@ -16,15 +18,18 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.engines.forced import WAYS, Way
 from tests.engines.questions import Questions
 
 from windrow.cache import CacheSettings
 from windrow.errors import WindrowError
-from windrow.lake import open_lake
+from windrow.model.sources import SourceKind
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-EACH = 50
+EACH = 25
 """Queries of one test."""
+PLAIN = ["select count(*) from t", "select host, weight from hosts", "from '{}'"]
+"""Of these each source serves one at least."""
 
 TYPES = {
     "host": pa.string(),
@@ -60,7 +65,8 @@ class World:
         self.draw = random.Random(seed)
         self.moments = itertools.count()
         cache = CacheSettings(folder=folder / "cache")
-        self.lakes = {prune: open_lake(folder / "lake", cache=cache, prune=prune) for prune in (True, False)}
+        self.ways = {name: Way.open(name, folder / "lake", cache) for name in WAYS}
+        self.lake = self.ways["as chosen"].lake
         self.file = folder / "hosts.parquet"
         self.native = duckdb.connect()
         self.native.execute("set TimeZone = 'UTC'")
@@ -71,7 +77,7 @@ class World:
         self.small("u", pa.table({"n": pa.array([0, 1, 1, None], pa.int64()), "at": pa.array([1, 2, 3, 4])}), "at")
 
     def points(self, folder):
-        table = self.lakes[True].create_table("t", sort="host|env|ts/V2", timestamp="ts", policy={"merge_factor": 2})
+        table = self.lake.create_table("t", sort="host|env|ts/V2", timestamp="ts", policy={"merge_factor": 2})
         young = ["host", "n", "v", "ts"]
         # Not in the window that is merged: splits of which a column has different types stay apart.
         first = self.batch(150, young, {"n": pa.int32()}, after=1800)
@@ -123,14 +129,14 @@ class World:
 
     def small(self, name, rows, timestamp):
         unit = "s" if pa.types.is_integer(rows.schema.field(timestamp).type) else None
-        made = self.lakes[True].create_table(name, sort=f"{timestamp}/V2", timestamp=timestamp, timestamp_unit=unit)
+        made = self.lake.create_table(name, sort=f"{timestamp}/V2", timestamp=timestamp, timestamp_unit=unit)
         made.ingest(rows)
         self.native.register(f"{name}_rows", rows)
         self.native.execute(f"create table {name} as from {name}_rows")
 
     def close(self):
-        for lake in self.lakes.values():
-            lake.close()
+        for way in self.ways.values():
+            way.lake.close()
         self.native.close()
 
 
@@ -152,29 +158,46 @@ def rows_of(table):
 
 
 def test_the_table_has_what_is_hard(world):
-    table = world.lakes[True].table("t")
+    table = world.lake.table("t")
     splits = list(table.inspect.splits())
     assert {"none (registered)"} < {split.window for split in splits}
     assert any("overflow" in split.window for split in splits)
     assert {split.generation for split in splits} > {0}
-    assert rows_of(world.lakes[True].sql("from t").to_arrow()) == rows_of(world.rows)
+    assert rows_of(world.lake.sql("from t").to_arrow()) == rows_of(world.rows)
     assert table.plan("host = 'web-22' and ts < timestamp '2026-01-01 00:10:00'").rows < len(world.rows) / 4
 
 
-@pytest.mark.parametrize("part", [*range(3), *(pytest.param(n, marks=pytest.mark.long) for n in range(3, 20))])
-def test_50_queries_answer_as_native_tables_do(world, part):
-    refused = 0
-    for number in range(part * EACH, part * EACH + EACH):
-        query = Questions(random.Random(number), world.file).query()
+@pytest.mark.parametrize("name", WAYS)
+def test_25_queries_answer_as_native_tables_do(world, name):
+    first = EACH * WAYS.index(name)
+    answers_alike(world, name, range(first, first + EACH))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", WAYS)
+def test_1000_queries_answer_as_native_tables_do(world, name, capsys):
+    way = answers_alike(world, name, range(1000))
+    with capsys.disabled():
+        print(f"\n  {way}")
+
+
+def answers_alike(world, name, numbers):
+    """Ask generated queries of a lake that is read one way."""
+    way, refused = replace(world.ways[name], served=Counter()), 0
+    way.forcing.taken.clear()
+    queries = [query.format(world.file) for query in PLAIN]
+    queries += [Questions(random.Random(number), world.file).query() for number in numbers]
+    for number, query in enumerate(queries, numbers[0] - len(PLAIN)):
         try:
             expected = rows_of(world.native.sql(query).to_arrow_table())
         except duckdb.Error:
             refused += 1
             continue
-        for prune, lake in world.lakes.items():
-            try:
-                found = rows_of(lake.sql(query).to_arrow())
-            except WindrowError as error:
-                raise AssertionError(f"query {number}, pruning {prune}: {query}") from error
-            assert found == expected, f"query {number}, pruning {prune}: {query}"
-    assert refused <= EACH / 10
+        try:
+            found = rows_of(way.ask(query))
+        except WindrowError as error:
+            raise AssertionError(f"query {number}, {name}: {query}") from error
+        assert found == expected, f"query {number}, {name}: {query}"
+    assert refused <= len(queries) / 10
+    assert way.served["served"] or not isinstance(name, SourceKind)
+    return way
