@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
@@ -15,6 +17,7 @@ from tests.proofs.worlds import compact, visible
 import windrow
 from windrow.cache import CacheSettings
 from windrow.engines.arrow import scanning_engine
+from windrow.errors import Closed
 from windrow.lake import open_lake
 from windrow.model.sources import SourceKind
 from windrow.reading.forcing import Forcing
@@ -108,3 +111,33 @@ def test_a_scan_that_fails_lets_go_of_its_files_while_the_error_is_held(lake, tm
         lake.table("t").scan(where="n > 3").to_reader()
     assert held.value
     assert scanning_engine().files.paths == before
+
+
+SLOW = "list_sum(list_transform(range(n, n + 100000), lambda x: x * n % 7)) >= 0"
+
+
+def test_closing_a_lake_ends_its_scans_and_those_of_no_other(lake, tmp_path):
+    """All scans of a process share an engine."""
+    other = windrow.connect(tmp_path / "lake", cache=None)
+    with ThreadPoolExecutor(2) as pool:
+        ended = pool.submit(lambda: other.table("t").scan(where=SLOW).to_arrow())
+        goes_on = pool.submit(lambda: lake.table("t").scan(where=SLOW.replace("100000", "10000")).count())
+        time.sleep(0.5)
+        other.close()
+        assert isinstance(ended.exception(), Closed)
+        assert goes_on.result() == ROWS
+    assert not scanning_engine().files.paths
+
+
+def test_a_scan_that_is_abandoned_in_the_middle_leaves_nothing(lake):
+    sessions, pins = scanning_engine()._sessions, lake.context.pins
+    before = len(sessions._taken)
+    batches = iter(lake.table("t").scan(where="n >= 0").to_reader())
+    next(batches)
+    assert len(sessions._taken) == before + 1
+    assert not pins._idle()
+    del batches
+    gc.collect()
+    assert len(sessions._taken) == before
+    assert not scanning_engine().files.paths
+    assert pins._idle()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
+from dataclasses import replace
 from itertools import count
 from types import SimpleNamespace
 
@@ -53,6 +54,7 @@ WAYS = {
     "decoded": {"mutable": False, "decoded": True},
     "plain paths": {"mutable": True, "plain": True},
     "made sidecars": {"mutable": True, "sidecar": False},
+    "sidecars put beside": {"mutable": True, "sidecar": False, "beside": True},
 }
 """What brings a query to a way of reading, and what it is of the verbs of files that this way then uses."""
 USED = {
@@ -61,15 +63,16 @@ USED = {
     "decoded": {"path", "read_each"},
     "plain paths": {"path"},
     "made sidecars": {"open", "read_at", "check"},
+    "sidecars put beside": {"open", "read_at", "check"},
 }
 
 
 class Lake:
     """Some files in a folder, and the same ones read through a wrapper in one of the ways."""
 
-    def __init__(self, folder, way, *, mutable, sidecar=True, plain=False, decoded=False):
+    def __init__(self, folder, way, *, mutable, sidecar=True, plain=False, decoded=False, beside=False):
         self.way, self.store = way, LocalStore(folder)
-        self.plain, self.decoded = plain, decoded
+        self.plain, self.decoded, self.beside = plain, decoded, beside
         self.tables = [table_of(number) for number in range(FILES)]
         options = {"row_group_size": 300, "max_rows_per_page": 50, "write_page_index": True, "compression": "none"}
         self.files = [
@@ -80,7 +83,9 @@ class Lake:
 
     def ask(self, store):
         """Answer the query through a store; twice, where the second time goes another way."""
-        files = [DataFile(store, each.key, each.identity, each.sidecar) for each in self.files]
+        files = [
+            DataFile(store, each.key, each.identity, each.sidecar, describes_beside=self.beside) for each in self.files
+        ]
         context = ScanContext("lake", store, threads=1)
 
         def plan(question):
@@ -163,11 +168,13 @@ class Harmed(StoreWrapper):
     def __init__(self, store, nth, harm):
         super().__init__(store, paths=True)
         self.calls, self.nth, self.harm, self.struck = 0, nth, harm, ""
+        self.struck_calls = []
 
     def around(self, call, run):
         self.calls += 1
         if self.calls == self.nth:
             self.struck = call.verb
+            self.struck_calls.append(call)
             self.harm()
         return run()
 
@@ -249,3 +256,65 @@ def test_a_file_may_be_harmed_at_any_moment(tmp_path, harm, which, capsys):
     assert all(struck[verb] for verb in verbs)
     assert outcomes["answer"]
     assert which.endswith(".pm") or len(outcomes) > 1
+
+
+FAST_PATHS = {
+    "sidecars",
+    "sidecars made",
+    "local spans",
+    "decoded rows",
+    "virtual reader",
+    "plain paths",
+}
+
+
+def fast_path(way, call):
+    """Which way to be fast a call belongs to."""
+    if call.key.endswith(".pm") and call.verb != "put":
+        return "sidecars"
+    if call.verb in ("put", "get_ranges"):
+        return "sidecars made"
+    if call.verb == "read_each":
+        return "decoded rows" if way == "decoded" else "local spans"
+    return "plain paths" if call.verb in ("path", "head") else "virtual reader"
+
+
+KINDS = [Fault(FaultKind.ERROR), Fault(FaultKind.MISSING), Fault(FaultKind.SHORT), Fault(FaultKind.FULL)]
+
+
+@pytest.mark.parametrize("every", [pytest.param(3, id="a third"), pytest.param(1, marks=pytest.mark.long, id="all")])
+def test_faults_of_every_fast_path_give_no_wrong_row(tmp_path, capsys, every):
+    """I/O errors, missing and short files, a full disk, a folder that vanishes: all are counted by what they struck."""
+    struck, outcomes = {path: Counter() for path in FAST_PATHS}, Counter()
+
+    def ask(lake, store, fault):
+        outcome(lake, store, outcomes)
+        for call in store.struck_calls:
+            struck[fast_path(lake.way, call)][fault] += 1
+        return bool(store.struck_calls)
+
+    for way, options in WAYS.items():
+        lake = Lake(tmp_path / way, way, **options)
+        for fault in KINDS:
+            nths = count(1, every)
+            while ask(clean(lake), FaultyStore(lake.store, replace(fault, nth=next(nths)), paths=True), fault.kind):
+                pass
+        for nth in count(1, every):
+            gone = Lake(tmp_path / f"{way} {nth}", way, **options)
+            path = tmp_path / f"{way} {nth}" / FOLDER / "1.parquet"
+            if not ask(gone, Harmed(gone.store, nth, lambda path=path: folder_gone(path)), "folder gone"):
+                break
+    with capsys.disabled():
+        for path, counts in struck.items():
+            print(f"\n  {path}: {counts.total()} faults, {dict(counts)}", end="")
+        print(f"\n  {dict(outcomes)}")
+    assert all(counts["error"] and counts["folder gone"] for counts in struck.values())
+    assert struck["sidecars made"]["full"]
+
+
+def clean(lake):
+    """A lake without the sidecars that were put beside its files."""
+    if lake.beside:
+        for path in (lake.store.root / FOLDER).glob("*.pm"):
+            path.unlink()
+    return lake

@@ -99,9 +99,10 @@ class Fault:
 class FaultyStore(StoreWrapper):
     """Hands calls on to `store`, except where the plan has a fault; if two would strike a call, the first does.
 
-    `calls` counts the calls by verb, `struck` those of them that were struck, and `fired` is the sum of these. A
-    listing is called with its first object. Calls for local files are struck like others. A missing or
-    short object among many that are read at once has no bytes, which is how a store reports one.
+    `calls` counts the calls by verb, `struck` those of them that were struck, and `fired` is the sum of these;
+    `struck_calls` are these calls themselves. A listing is called with its first object. Calls for local files are
+    struck like others. A missing or short object among many that are read at once has no bytes, which is how a store
+    reports one.
     """
 
     def __init__(
@@ -116,6 +117,7 @@ class FaultyStore(StoreWrapper):
         self.plan = (plan,) if isinstance(plan, Fault) else tuple(plan)
         self.calls: Counter[str] = Counter()
         self.struck: Counter[str] = Counter()
+        self.struck_calls: list[Call] = []
         self._counted = [0] * len(self.plan)
         self._late: list[Callable[[], object]] = []
         self._sleep = sleep
@@ -174,6 +176,7 @@ class FaultyStore(StoreWrapper):
             first = next(striking, None)
             if first is not None:
                 self.struck[call.verb] += 1
+                self.struck_calls.append(call)
             return first
 
     def _write_torn(self, call: Call, fault: Fault) -> None:

@@ -21,6 +21,7 @@ from windrow.errors import Closed, InvalidInput, NotFound
 START = 1_767_225_600_000_000
 ROWS = 20_000
 THREADS = 8
+SLOW = "list_sum(list_transform(range(n, n + 60000), lambda x: x * n % 7)) >= 0"
 ENDLESS = "select sum(hash(a.range * b.range) % 7) from range(1000000) a, range(2000000) b"
 NUMBERS = np.arange(ROWS)
 
@@ -202,14 +203,20 @@ class TestWhatGoesWrong:
         at_once(fail, ask, fail, ask)
         assert not left_open(lake)
 
-    @pytest.mark.parametrize("kind", ["sql", "stream"])
-    def test_ctrl_c_ends_the_query_of_the_main_thread_alone(self, lake, kind):
+    ASKING = (
+        lambda lake: lake.sql(ENDLESS),
+        lambda lake: streamed(lake, ENDLESS),
+        lambda lake: lake.table("t").scan(where=SLOW).to_arrow(),
+    )
+
+    @pytest.mark.parametrize("ask", ASKING, ids=["sql", "stream", "scan"])
+    def test_ctrl_c_ends_the_query_of_the_main_thread_alone(self, lake, ask):
         slow = "select sum(hash(range) % 7 + sleep) from range(60000000), (select 0 as sleep)"
         others = [Background(lambda: lake.sql(slow).to_dict()), Background(lambda: lake.sql(ENDLESS))]
         timer = threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT))
         timer.start()
         with pytest.raises(KeyboardInterrupt):
-            lake.sql(ENDLESS) if kind == "sql" else streamed(lake, ENDLESS)
+            ask(lake)
         timer.join()
         assert isinstance(others[0].join(), list)
         assert not others[1].ended
