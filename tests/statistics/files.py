@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from windrow.statistics.collector import FileCollector
-from windrow.statistics.layout import FileLayout
+from windrow.statistics.layout import FileId, FileLayout
 
 EPOCH = dt.datetime.fromisoformat("1970-01-01")
 MOMENTS = st.datetimes(EPOCH - dt.timedelta(days=100_000), EPOCH + dt.timedelta(days=80_000))
@@ -44,7 +44,7 @@ def columns(draw, kinds=tuple(VALUES)):
 
 
 def layout_of(rows, key: str = "split-1", identity: str = "1000 bytes") -> FileLayout:
-    return FileLayout(key, identity, tuple(rows))
+    return FileLayout(FileId(key, identity), tuple(rows))
 
 
 def parts_of(column: pa.Array, rows) -> list[pa.Array]:

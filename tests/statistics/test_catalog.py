@@ -42,17 +42,17 @@ def open_catalog(request, tmp_path):
 
 
 def known(catalog, layout=LAYOUT, name: str = "x"):
-    return catalog.load([layout], [name]).get(layout.key, {}).get(name)
+    return catalog.load([layout.file], [name]).get(layout.key, {}).get(name)
 
 
 class TestWhatIsStored:
     def test_it_is_found_by_file_and_column(self, open_catalog):
         x, y = learnt(COLUMN, ROWS), learnt(COLUMN.cast(pa.string()), ROWS)
         open_catalog().store({"x": x, "y": y})
-        found = open_catalog().load([LAYOUT, layout_of([5], "another")], ["x", "y", "z"])
+        found = open_catalog().load([LAYOUT.file, layout_of([5], "another").file], ["x", "y", "z"])
         assert {name: encode(summary) for name, summary in found["split-1"].items()} == {"x": encode(x), "y": encode(y)}
         assert list(found) == ["split-1"]
-        assert open_catalog().load([LAYOUT], []) == {}
+        assert open_catalog().load([LAYOUT.file], []) == {}
 
     def test_it_grows_query_by_query(self, open_catalog):
         for row_group in (3, 0, 5):
@@ -81,6 +81,15 @@ class TestWhatIsStored:
         open_catalog().store({"x": learnt(COLUMN, ROWS, layout=changed, only={0})})
         assert known(open_catalog(), changed).covered.sum() == 1
 
+    def test_other_row_groups_begin_anew(self, open_catalog):
+        open_catalog().store({"x": learnt(COLUMN, ROWS)})
+        halves = layout_of([40, 40])
+        open_catalog().store(
+            {"x": learnt(COLUMN, [40, 40], layout=halves, only={0}, known={"x": known(open_catalog())})}
+        )
+        assert known(open_catalog()).layout == halves
+        assert known(open_catalog()).covered.tolist() == [True, False]
+
     def test_nothing_to_store_is_fine(self, open_catalog):
         open_catalog().store({})
         assert known(open_catalog()) is None
@@ -106,7 +115,7 @@ class TestProcesses:
         for process in processes:
             process.join(60)
             assert process.exitcode == 0
-        found = open_one(tmp_path).load([LAYOUT], [f"x{at}" for at in range(2)])["split-1"]
+        found = open_one(tmp_path).load([LAYOUT.file], [f"x{at}" for at in range(2)])["split-1"]
         assert all(summary.is_complete and round(summary.sketch.estimate) == 80 for summary in found.values())
         assert len(found) == 2
 
@@ -115,11 +124,11 @@ class TestProcesses:
         process = multiprocessing.get_context("spawn").Process(target=learn, args=(open_one, tmp_path, range(7), 1000))
         process.start()
         ends = time.monotonic() + 60
-        while "x3" not in open_one(tmp_path).load([LAYOUT], ["x3"]).get("split-1", {}) and time.monotonic() < ends:
+        while "x3" not in open_one(tmp_path).load([LAYOUT.file], ["x3"]).get("split-1", {}) and time.monotonic() < ends:
             time.sleep(0.05)
         os.kill(process.pid, signal.SIGKILL)
         process.join(60)
-        found = open_one(tmp_path).load([LAYOUT], ["x0", "x1"])["split-1"]
+        found = open_one(tmp_path).load([LAYOUT.file], ["x0", "x1"])["split-1"]
         assert found["x0"].is_complete
         assert found["x1"].covered.tolist() == [True] * 7 + [False]
         open_one(tmp_path).store({"x1": learnt(COLUMN, ROWS, only={7})})

@@ -83,7 +83,7 @@ def test_what_some_inputs_know_is_not_lost():
 
 def test_merged_statistics_are_stored_like_others():
     merged = merged_summary([a_part(pa.array([1, 2]), "a"), a_part(pa.array([3]), "b")], layout_of([3], "new"))
-    found = decode(encode(merged), merged.layout)
+    found = decode(encode(merged), merged.layout.file)
     assert found.known_rows == 3
     assert found.sample.draw == merged.sample.draw
 

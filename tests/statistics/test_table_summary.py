@@ -16,15 +16,16 @@ from tests.statistics.files import VALUES, columns, layout_of, learnt
 from windrow.statistics.table_statistics import exact_statistics
 from windrow.statistics.table_summary import table_statistics
 
-KINDS = tuple(kind for kind in VALUES if kind != pa.null())
+# Arrow does not take from views, so the oracle has none.
+KINDS = tuple(kind for kind in VALUES if kind not in (pa.null(), pa.string_view()))
 
 
 def summed(parts, names=("x",), only=None):
     """The statistics of a table of files, each of which is a table of one row group."""
-    files, known = [], {}
+    files, known = {}, {}
     for at, part in enumerate(parts):
         layout = layout_of([part.num_rows], f"file {at}")
-        files.append(layout)
+        files[layout.key] = part.num_rows
         if only is None or at in only:
             found = {
                 name: learnt(part[name].combine_chunks(), [part.num_rows], name=name, layout=layout)

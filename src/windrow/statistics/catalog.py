@@ -18,7 +18,7 @@ from windrow.errors import Damaged, WindrowError
 from windrow.metastore import Metastore, StoredStatistics
 from windrow.statistics.column_summary import ColumnSummary
 from windrow.statistics.encoding import decode, encode
-from windrow.statistics.layout import FileLayout
+from windrow.statistics.layout import FileId
 
 __all__ = ["Catalog", "Columns", "FolderCatalog", "TableCatalog"]
 
@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 class Catalog(Protocol):
     """Statistics by file and column."""
 
-    def load(self, files: Collection[FileLayout], columns: Collection[str]) -> dict[str, Columns]:
+    def load(self, files: Collection[FileId], columns: Collection[str]) -> dict[str, Columns]:
         """What is known of some columns of files, by the key of a file; files of which nothing is known are missing."""
 
     def store(self, columns: Mapping[str, ColumnSummary]) -> None:
@@ -47,16 +47,16 @@ class TableCatalog:
         self._metastore = metastore
         self._table_id = table_id
 
-    def load(self, files: Collection[FileLayout], columns: Collection[str]) -> dict[str, Columns]:
+    def load(self, files: Collection[FileId], columns: Collection[str]) -> dict[str, Columns]:
         """What is known of some columns of splits, by the id of a split."""
-        layouts, known = {file.key: file for file in files}, dict[str, Columns]()
+        by_key, known = {file.key: file for file in files}, dict[str, Columns]()
         try:
-            stored = self._metastore.statistics(self._table_id, list(layouts), columns)
+            stored = self._metastore.statistics(self._table_id, list(by_key), columns)
         except WindrowError as error:
             _log.debug("statistics of %s are not read: %s", self._table_id, error)
             return {}
         for entry in stored:
-            summary = _decoded(entry.data, layouts[entry.split_id], entry.column)
+            summary = _decoded(entry.data, by_key[entry.split_id], entry.column)
             if summary is not None:
                 known.setdefault(entry.split_id, {})[entry.column] = summary
         return known
@@ -76,14 +76,14 @@ class TableCatalog:
         """Store columns, and return those that another process changed meanwhile."""
         if not columns:
             return {}
-        layout = next(iter(columns.values())).layout
-        found = {each.column: each for each in self._metastore.statistics(self._table_id, [layout.key], list(columns))}
+        file = next(iter(columns.values())).layout.file
+        found = {each.column: each for each in self._metastore.statistics(self._table_id, [file.key], list(columns))}
         entries = []
         for name, summary in columns.items():
             stored = found.get(name)
             data = encode(_united(summary, None if stored is None else stored.data, name))
             if stored is None or stored.data != data:
-                entries.append(StoredStatistics(layout.key, name, 0 if stored is None else stored.revision, data))
+                entries.append(StoredStatistics(file.key, name, 0 if stored is None else stored.revision, data))
         refused = self._metastore.store_statistics(self._table_id, entries) if entries else []
         return {entry.column: columns[entry.column] for entry in refused}
 
@@ -95,7 +95,7 @@ class FolderCatalog:
         self._lock = folder / "lock"
         self._cache = DiskCache(folder, budget, name="statistics")
 
-    def load(self, files: Collection[FileLayout], columns: Collection[str]) -> dict[str, Columns]:
+    def load(self, files: Collection[FileId], columns: Collection[str]) -> dict[str, Columns]:
         """What is known of some columns of files, by the address of a file."""
         found = {file.key: self._load(file, columns) for file in files}
         return {key: known for key, known in found.items() if known}
@@ -105,12 +105,12 @@ class FolderCatalog:
         try:
             with self._locked():
                 for name, summary in columns.items():
-                    key = _key(summary.layout, name)
+                    key = _key(summary.layout.file, name)
                     self._cache.put(key, encode(_united(summary, self._cache.get(key, _nothing), name)))
         except OSError as error:
             _log.debug("statistics are not stored: %s", error)
 
-    def _load(self, file: FileLayout, columns: Collection[str]) -> Columns:
+    def _load(self, file: FileId, columns: Collection[str]) -> Columns:
         stored = {name: self._cache.get(_key(file, name), _nothing) for name in columns}
         found = {name: _decoded(data, file, name) for name, data in stored.items() if data}
         return {name: summary for name, summary in found.items() if summary is not None}
@@ -124,8 +124,8 @@ class FolderCatalog:
             yield
 
 
-def _key(file: FileLayout, column: str) -> CacheKey:
-    return CacheKey(file.key, -1, -1, identity=f"{file.fingerprint.hex()} {column}")
+def _key(file: FileId, column: str) -> CacheKey:
+    return CacheKey(file.key, -1, -1, identity=f"{file.digest.hex()} {column}")
 
 
 def _nothing(_: CacheKey) -> bytes:
@@ -133,14 +133,15 @@ def _nothing(_: CacheKey) -> bytes:
 
 
 def _united(summary: ColumnSummary, stored: bytes | None, name: str) -> ColumnSummary:
-    known = _decoded(stored, summary.layout, name) if stored else None
-    return summary if known is None or known.type != summary.type else summary.union(known)
+    known = _decoded(stored, summary.layout.file, name) if stored else None
+    is_alike = known is not None and known.type == summary.type and known.layout == summary.layout
+    return summary.union(known) if known is not None and is_alike else summary
 
 
-def _decoded(data: bytes, layout: FileLayout, column: str) -> ColumnSummary | None:
+def _decoded(data: bytes, file: FileId, column: str) -> ColumnSummary | None:
     """What some bytes tell of a column of a file; None where they are damaged, or are of another content of it."""
     try:
-        return decode(data, layout, name=f"{layout.key}, column {column}")
+        return decode(data, file, name=f"{file.key}, column {column}")
     except Damaged as error:
         _log.debug("%s", error)
         return None

@@ -78,7 +78,7 @@ class FileCollector:
         self, layout: FileLayout, known: Mapping[str, ColumnSummary] | None = None, budget: Budget | None = None
     ) -> None:
         self.layout = layout
-        self._known = dict(known or {})
+        self._known = {name: each for name, each in (known or {}).items() if each.layout == layout}
         self._budget = Budget() if budget is None else budget
         self._parts: dict[tuple[str, int], _Part] = {}
         self._changed: set[str] = set()

@@ -1,7 +1,7 @@
 """Statistics of a column as bytes: compact, versioned, with a checksum, and of bounded size.
 
-    magic "WRCS", version (1 byte), 3 bytes of zero, blake2b of all that follows (16 bytes), fingerprint of the file (16
-    bytes), one zstd frame of: header, row groups, synopses, sketch, sample
+    magic "WRCS", version (1 byte), 3 bytes of zero, blake2b of all that follows (16 bytes), digest of the file (16
+    bytes), one zstd frame of: header, type, rows of row groups, which of them were read, synopses, sketch, sample
 
 The header says how long each part is. All numbers are little-endian. The sketch is what DataSketches stores; the sample
 is an Arrow stream. A reader names the file that it has in mind, and takes nothing that is about another.
@@ -24,7 +24,7 @@ from windrow.errors import Damaged
 from windrow.pruning.bounds import Mask
 from windrow.pruning.types import Family
 from windrow.statistics.column_summary import ColumnSummary
-from windrow.statistics.layout import FileLayout
+from windrow.statistics.layout import MOST_ROW_GROUPS, FileId, FileLayout
 from windrow.statistics.sample import SAMPLE_ROWS, ColumnSample
 from windrow.statistics.sketch import Sketch
 from windrow.statistics.synopsis import Facts, Synopses
@@ -40,7 +40,7 @@ _DIGEST = 16
 _START = len(_MAGIC) + 4 + 2 * _DIGEST
 _MOST_CONTENT = 4 * 2**20
 """No statistics have more bytes before compression."""
-_HEADER = struct.Struct("<6IQ16s")
+_HEADER = struct.Struct("<7IQ16s")
 _HAS_MINIMUM, _HAS_MAXIMUM, _HAS_NAN, _EXACT_MINIMUM, _EXACT_MAXIMUM, _IS_EMPTY = (1 << bit for bit in range(6))
 _LEVEL = 3
 
@@ -55,16 +55,16 @@ def encode(summary: ColumnSummary) -> bytes:
     return data
 
 
-def decode(data: bytes, layout: FileLayout, *, name: str = "statistics") -> ColumnSummary | None:
+def decode(data: bytes, file: FileId, *, name: str = "statistics") -> ColumnSummary | None:
     """The statistics in some bytes; None where they are of another content of the file; or `Damaged`."""
     if data[:4] != _MAGIC or data[4:5] != bytes([_VERSION]):
         raise Damaged(f"{name}: these are no statistics that this version reads; they are collected anew")
     if data[8 : 8 + _DIGEST] != _digest(data[8 + _DIGEST :]):
         raise Damaged(f"{name}: the checksum of the statistics is wrong; they are collected anew")
-    if data[8 + _DIGEST : _START] != layout.fingerprint:
+    if data[8 + _DIGEST : _START] != file.digest:
         return None
     try:
-        return _content(zstandard.decompress(data[_START:], max_output_size=_MOST_CONTENT), layout)
+        return _content(zstandard.decompress(data[_START:], max_output_size=_MOST_CONTENT), file)
     except (struct.error, ValueError, zstandard.ZstdError, pa.ArrowException) as error:
         raise Damaged(f"{name}: the statistics cannot be read: {error}; they are collected anew") from error
 
@@ -74,6 +74,7 @@ def _encoded(summary: ColumnSummary) -> bytes:
     kind = bytes(pa.schema([("", summary.type)]).serialize())
     parts = [
         kind,
+        summary.layout.row_counts.astype("<i8").tobytes(),
         np.packbits(synopses.covered).tobytes(),
         _stored_facts(synopses),
         summary.sketch.to_bytes(),
@@ -81,27 +82,31 @@ def _encoded(summary: ColumnSummary) -> bytes:
     ]
     rows = 0 if sample is None else sample.known.size
     draw = bytes(_DIGEST) if sample is None else sample.draw
-    sizes = [len(part) for part in parts[:4]]
+    sizes = [len(part) for part in parts[:5]]
     header = _HEADER.pack(synopses.group_size, rows, *sizes, summary.inherited_rows, draw)
     frame = zstandard.ZstdCompressor(_LEVEL).compress(b"".join([header, *parts]))
-    body = summary.layout.fingerprint + frame
+    body = summary.layout.file.digest + frame
     return b"".join([_MAGIC, bytes([_VERSION, 0, 0, 0]), _digest(body), body])
 
 
-def _content(data: bytes, layout: FileLayout) -> ColumnSummary:
+def _content(data: bytes, file: FileId) -> ColumnSummary:
     group_size, sample_rows, *sizes, inherited, draw = _HEADER.unpack_from(data)
     at, parts = _HEADER.size, []
     for size in sizes:
         parts.append(data[at : at + size])
         at += size
     kind = _kind(parts[0])
-    covered = _mask(parts[1], len(layout.row_groups))
-    facts = _facts(parts[2], is_object=column_type_of(kind).dtype == "object", kind=kind)
+    rows = np.frombuffer(parts[1], "<i8")
+    if rows.size > MOST_ROW_GROUPS or (rows < 0).any():
+        raise ValueError(f"{rows.size} row groups, of {rows.min()} rows")
+    layout = FileLayout(file, tuple(rows.tolist()))
+    covered = _mask(parts[2], rows.size)
+    facts = _facts(parts[3], is_object=column_type_of(kind).dtype == "object", kind=kind)
     if group_size < 1 or len(facts) != -(-covered.size // group_size) or sample_rows > SAMPLE_ROWS:
         raise ValueError(f"{len(facts)} synopses of {covered.size} row groups, and {sample_rows} rows of a sample")
     sample = _sample(data[at:], draw, sample_rows) if at < len(data) else None
     synopses = Synopses(column_type_of(kind), group_size, facts, covered)
-    return ColumnSummary(layout, kind, Sketch.from_bytes(parts[3]), synopses, sample, inherited)
+    return ColumnSummary(layout, kind, Sketch.from_bytes(parts[4]), synopses, sample, inherited)
 
 
 def _digest(data: bytes) -> bytes:

@@ -13,7 +13,6 @@ from pyarrow import types
 from windrow.pruning.types import Family
 from windrow.statistics.column_summary import ColumnSummary
 from windrow.statistics.hashing import domain_of
-from windrow.statistics.layout import FileLayout
 from windrow.statistics.sample import ColumnSample, joined_sample, redrawn
 from windrow.statistics.sketch import united
 from windrow.statistics.synopsis import Facts
@@ -24,19 +23,19 @@ __all__ = ["table_statistics"]
 
 
 def table_statistics(
-    files: Sequence[FileLayout], known: Mapping[str, Mapping[str, ColumnSummary]], columns: Collection[str]
+    files: Mapping[str, int], known: Mapping[str, Mapping[str, ColumnSummary]], columns: Collection[str]
 ) -> TableStatistics:
-    """The statistics of a table of some files, from what is known of these columns of each one, by its key."""
-    rows = sum(file.rows for file in files)
+    """The statistics of a table of files, given by their keys with their rows, from what is known of their columns."""
+    rows = sum(files.values())
     by_column = {name: _of_column(files, known, name) for name in columns}
     found = {name: _column(parts, rows) for name, parts in by_column.items() if any(part.known_rows for part in parts)}
     return TableStatistics(rows, found, _sample(files, known, list(found)))
 
 
 def _of_column(
-    files: Sequence[FileLayout], known: Mapping[str, Mapping[str, ColumnSummary]], name: str
+    files: Mapping[str, int], known: Mapping[str, Mapping[str, ColumnSummary]], name: str
 ) -> list[ColumnSummary]:
-    return [known[file.key][name] for file in files if name in known.get(file.key, {})]
+    return [known[key][name] for key in files if name in known.get(key, {})]
 
 
 def _column(parts: Sequence[ColumnSummary], rows: int) -> ColumnStatistics:
@@ -89,19 +88,19 @@ def _python_value(stored: Any, kind: pa.DataType) -> Any:
 
 
 def _sample(
-    files: Sequence[FileLayout], known: Mapping[str, Mapping[str, ColumnSummary]], columns: Sequence[str]
+    files: Mapping[str, int], known: Mapping[str, Mapping[str, ColumnSummary]], columns: Sequence[str]
 ) -> pa.Table | None:
     """Rows drawn from the samples of all files that have one of all of these columns, each with the same rows."""
     parts: list[tuple[int, dict[str, ColumnSample]]] = []
     kinds: tuple[pa.DataType, ...] | None = None
-    for file in files:
-        found = {name: known.get(file.key, {}).get(name) for name in columns}
+    for key, rows in files.items():
+        found = {name: known.get(key, {}).get(name) for name in columns}
         samples = {name: summary.sample for name, summary in found.items() if summary is not None and summary.sample}
         own = tuple(sample.values.type for sample in samples.values())
         if len(samples) == len(columns) and len({sample.draw for sample in samples.values()}) == 1:
             kinds = kinds or own
-            parts += [(file.rows, samples)] if own == kinds else []
+            parts += [(rows, samples)] if own == kinds else []
     if not parts or not columns:
         return None
-    name = hashlib.blake2b(b"".join(file.fingerprint for file in files), digest_size=16).digest()
+    name = hashlib.blake2b("\0".join(files).encode(), digest_size=16).digest()
     return joined_sample({each: redrawn([(rows, part[each]) for rows, part in parts], name) for each in columns})

@@ -17,7 +17,7 @@ from windrow.model.shown import ShownByField
 from windrow.model.split import SplitMetadata
 from windrow.statistics.catalog import Columns, TableCatalog
 from windrow.statistics.collector import FileCollector, collects
-from windrow.statistics.layout import FileLayout, split_layout
+from windrow.statistics.layout import FileLayout, split_id_of
 from windrow.storage import Store, reach
 from windrow.storage.handles import Handle, StoredFile
 
@@ -77,9 +77,9 @@ class AnalyzeTable:
         store, key = reach(self.context.store, split.key, self.context.store_options)
         try:
             file = _opened(store, key, split.size_bytes)
-            layout = split_layout(split, _row_groups(file))
+            layout = FileLayout(split_id_of(split), _row_groups(file))
             names = [name for name in file.schema_arrow.names if columns is None or name in columns]
-            known = catalog.load([layout], names).get(layout.key, {})
+            known = catalog.load([layout.file], names).get(layout.key, {})
             return split, learn_file(file, layout, known, names)
         except (pa.ArrowException, OSError) as error:
             hint = f"run windrow check {self.name} --data"
@@ -118,9 +118,9 @@ def _short_texts(metadata: pq.FileMetaData) -> list[str]:
     ]
 
 
-def _row_groups(file: pq.ParquetFile) -> list[int]:
+def _row_groups(file: pq.ParquetFile) -> tuple[int, ...]:
     metadata = file.metadata
-    return [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+    return tuple(metadata.row_group(number).num_rows for number in range(metadata.num_row_groups))
 
 
 def _in_one(column: pa.ChunkedArray) -> pa.Array:
