@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.measure import Report, Size, options
 from windrow.compaction.plot import line_plot
-from windrow.compaction.simulation import Arrivals, Sample, SimulatedClock, Simulation
+from windrow.compaction.simulation import Arrivals, SimulatedClock, Simulation, TableSample
 from windrow.metastore import SqlMetastore
 from windrow.model.settings import TableSettings
 
@@ -28,7 +28,7 @@ _POLICIES: dict[str, dict[str, Any]] = {
 }
 
 
-def simulated(hours: float, policy: dict[str, Any], sample_every: int) -> tuple[list[Sample], Simulation]:
+def simulated(hours: float, policy: dict[str, Any], sample_every: int) -> tuple[list[TableSample], Simulation]:
     """Let time pass over an empty table."""
     clock = SimulatedClock()
     settings = TableSettings.of(sort="metric_name|host|timestamp/V2", policy=policy)
@@ -37,7 +37,7 @@ def simulated(hours: float, policy: dict[str, Any], sample_every: int) -> tuple[
         return list(run.run(hours, sample_every)), run
 
 
-def add(report: Report, name: str, samples: Sequence[Sample], run: Simulation) -> None:
+def add(report: Report, name: str, samples: Sequence[TableSample], run: Simulation) -> None:
     """Report how a run ended and what it cost."""
     last = samples[-1]
     report.add(
@@ -52,7 +52,7 @@ def add(report: Report, name: str, samples: Sequence[Sample], run: Simulation) -
     )
 
 
-def draw(samples: Sequence[Sample]) -> str:
+def draw(samples: Sequence[TableSample]) -> str:
     """Draw the day."""
     over: dict[str, list[tuple[float, float]]] = {
         name: [(sample.hours, float(getattr(sample, name))) for sample in samples]

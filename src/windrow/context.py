@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 
 from windrow.cache import Cache, MemoryCache
 from windrow.errors import NotFound, StorageError
-from windrow.identity.binding import Accept, State, bind, examine
+from windrow.identity.binding import Accept, BindingState, bind, examine
 from windrow.identity.identify import beside
 from windrow.identity.marker import BESIDE, Marker
 from windrow.metastore import Metastore
@@ -161,11 +161,11 @@ def _prepare(store: Store, root: Path, marker: Marker | None, *, create: bool, a
     if (root / BESIDE).exists():
         return
     binding = examine(store, marker, None)
-    if binding.state is State.LOST and (root / BESIDE).exists():
+    if binding.state is BindingState.LOST and (root / BESIDE).exists():
         # Another process made the lake meanwhile.
         return
     binding.check(accept)
-    if binding.state is State.NEW and not create:
+    if binding.state is BindingState.NEW and not create:
         raise NotFound(f"there is no lake in {root}: it has no {BESIDE}; create a table there first")
     _make_folder(root)
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from windrow.engines.scan import Scan
     from windrow.ingest.ingest_rows import IngestRows
     from windrow.ingest.registration import RegisterFiles, UnregisterFiles
-    from windrow.ingest.stream import Stream
+    from windrow.ingest.stream import StreamSink
     from windrow.retyping import Retype
     from windrow.settings_change import ChangeSettings
     from windrow.upkeep.table_upkeep import Upkeep
@@ -168,11 +168,11 @@ class Table:
         return Upkeep(self.context, self.name)
 
     @property
-    def stream(self) -> Stream:
+    def stream(self) -> StreamSink:
         """Batches of Spark Structured Streaming into the table, each exactly once."""
-        from windrow.ingest.stream import Stream
+        from windrow.ingest.stream import StreamSink
 
-        return Stream(self.context, self.name)
+        return StreamSink(self.context, self.name)
 
     def sql(self, query: str, params: Parameters = None, *, tables: Mapping[str, object] | None = None) -> Answer:
         """Answer a query on DuckDB in which this table is at its version, and others of the lake at their newest.

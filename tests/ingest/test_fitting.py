@@ -13,7 +13,7 @@ from windrow.errors import InvalidInput, InvariantViolation
 from windrow.ingest.run import Ingest
 from windrow.ingest.settings import IngestSettings
 from windrow.ingest.sources import source_of
-from windrow.ingest.task_reports import Counts, text_of
+from windrow.ingest.task_reports import RowCounts, text_of
 
 SORT = "metric_name|host|timestamp/V2"
 OTLP = Path(__file__).parents[1] / "data" / "otlp" / "metrics.json"
@@ -246,7 +246,7 @@ def test_an_ingest_whose_counts_differ_is_not_published(lake, metrics, read, inv
     source = source_of(points(years(2024, 2025)))
     opened = run.open(source.schema)
     reports = source.run(opened.task.report, None)
-    told = [text_of(Counts(read=read)) if report.startswith('{"counts"') else report for report in reports]
+    told = [text_of(RowCounts(read=read)) if report.startswith('{"counts"') else report for report in reports]
     with pytest.raises(InvariantViolation, match=invariant):
         run.publish(opened.commit.attempt, told)
     assert metrics.version() == 0

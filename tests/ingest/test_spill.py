@@ -16,7 +16,7 @@ import windrow
 from windrow.errors import InvalidInput
 from windrow.ingest.late import ArrivalRule
 from windrow.ingest.spill import in_budget
-from windrow.ingest.task_reports import Counts
+from windrow.ingest.task_reports import RowCounts
 from windrow.ingest.write_task import WriteTask
 from windrow.metastore import TableColumn
 from windrow.model.settings import TableSettings
@@ -59,7 +59,7 @@ def written(folder, batches, **changes):
     """The splits of a task by tenant and window with the rows of each, and the counts."""
     reports = list(task(folder, **changes).run(batches, 7))
     splits = [report for report in reports if isinstance(report, SplitMetadata)]
-    counts = sum((report for report in reports if isinstance(report, Counts)), Counts())
+    counts = sum((report for report in reports if isinstance(report, RowCounts)), RowCounts())
     rows = {
         (split.scope.partition_id, split.window): pq.ParquetFile(Path(folder, split.key)).read() for split in splits
     }

@@ -12,7 +12,7 @@ from windrow.model.window import TICKS_PER_SECOND
 if TYPE_CHECKING:
     from windrow.lake import Lake
 
-__all__ = ["Candidate", "Catalog", "LakeCatalog", "candidates"]
+__all__ = ["Catalog", "Completion", "LakeCatalog", "candidates"]
 
 _WORDS = (
     "all", "and", "as", "asc", "asof", "avg", "between", "by", "case", "cast", "count", "cross", "date", "date_trunc",
@@ -36,7 +36,7 @@ _CHOICES = {".mode": ("table", "csv", "json"), ".timer": ("on", "off")}
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class Completion:
     """What may be typed, in place of so many letters before the cursor."""
 
     text: str
@@ -57,7 +57,7 @@ class Catalog(Protocol):
         """Some values of a column of text."""
 
 
-def candidates(text: str, catalog: Catalog, commands: Mapping[str, str]) -> list[Candidate]:
+def candidates(text: str, catalog: Catalog, commands: Mapping[str, str]) -> list[Completion]:
     """Return what may come next behind a text, tables and columns first."""
     if text.lstrip().startswith("."):
         return _commands(text.lstrip(), catalog, commands)
@@ -75,10 +75,10 @@ def candidates(text: str, catalog: Catalog, commands: Mapping[str, str]) -> list
     return _names(text, word, catalog)
 
 
-def _commands(text: str, catalog: Catalog, commands: Mapping[str, str]) -> list[Candidate]:
+def _commands(text: str, catalog: Catalog, commands: Mapping[str, str]) -> list[Completion]:
     command, space, rest = text.partition(" ")
     if not space:
-        return [Candidate(name, len(text), "command") for name in commands if name.startswith(text.lower())]
+        return [Completion(name, len(text), "command") for name in commands if name.startswith(text.lower())]
     if command == ".explain":
         return candidates(rest, catalog, {})
     if command == ".schema":
@@ -86,7 +86,7 @@ def _commands(text: str, catalog: Catalog, commands: Mapping[str, str]) -> list[
     return _like(rest, _CHOICES.get(command, ()), "choice", str)
 
 
-def _names(text: str, word: str, catalog: Catalog) -> list[Candidate]:
+def _names(text: str, word: str, catalog: Catalog) -> list[Completion]:
     typed = word.lstrip('"')
     tables = _like(typed, catalog.tables(), "table", _spelled, len(word))
     if re.search(r"\b(?:from|join)\s+\"?\w*$", text, re.IGNORECASE):
@@ -96,13 +96,13 @@ def _names(text: str, word: str, catalog: Catalog) -> list[Candidate]:
     return [*columns, *tables, *(words if typed else [])]
 
 
-def _values(text: str, column: str, typed: str, catalog: Catalog) -> list[Candidate]:
+def _values(text: str, column: str, typed: str, catalog: Catalog) -> list[Completion]:
     tables = dict.fromkeys(_sources(text, catalog).values())
     having = [table for table in tables if column.lower() in map(str.lower, catalog.columns(table))]
     values = dict.fromkeys(value for table in having for value in catalog.values(table, column))
     length = len(typed) + typed.count("'")
     # The whole of it, letters of either case as they are: a value is what it is.
-    return [Candidate(value.replace("'", "''") + "'", length, "value") for value in values if value.startswith(typed)]
+    return [Completion(value.replace("'", "''") + "'", length, "value") for value in values if value.startswith(typed)]
 
 
 def _sources(text: str, catalog: Catalog) -> dict[str, str]:
@@ -122,9 +122,9 @@ def _columns(tables: Iterable[str], catalog: Catalog) -> list[str]:
 
 def _like(
     typed: str, names: Iterable[str], kind: str, spelled: Callable[[str], str], replaces: int | None = None
-) -> list[Candidate]:
+) -> list[Completion]:
     length = len(typed) if replaces is None else replaces
-    return [Candidate(spelled(name), length, kind) for name in names if name.lower().startswith(typed.lower())]
+    return [Completion(spelled(name), length, kind) for name in names if name.lower().startswith(typed.lower())]
 
 
 def _spelled(name: str) -> str:

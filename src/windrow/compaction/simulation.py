@@ -20,7 +20,7 @@ from windrow.model.split import SplitMetadata, split_key
 from windrow.model.window import Window
 from windrow.model.zones import NULL, ColumnZone
 
-__all__ = ["Arrivals", "Sample", "SimulatedClock", "Simulation", "measured_size"]
+__all__ = ["Arrivals", "SimulatedClock", "Simulation", "TableSample", "measured_size"]
 
 _START = 1_700_000_100
 """When simulated time begins: the start of a window of any duration but the longest."""
@@ -61,7 +61,7 @@ class SimulatedClock:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class TableSample:
     """The table at one moment."""
 
     hours: float
@@ -103,7 +103,7 @@ class Simulation:
         table = metastore.create_table("simulated", settings, table_id="simulated")
         return cls(metastore, table, clock, arrivals, seed=seed, _random=random.Random(seed))  # noqa: S311 - no secret
 
-    def run(self, hours: float, sample_every: int = 600) -> Iterator[Sample]:
+    def run(self, hours: float, sample_every: int = 600) -> Iterator[TableSample]:
         """Let time pass, and yield how the table stands every so many seconds."""
         step = self.arrivals.commit_every
         for second in range(step, int(hours * 3600) + 1, step):
@@ -176,12 +176,12 @@ class Simulation:
         add = [replace(split, commit_id=commit_id) for split in splits]
         self.metastore.publish(commit_id, add=add, replace=replaced)
 
-    def _sample(self, hours: float) -> Sample:
+    def _sample(self, hours: float) -> TableSample:
         planner = Planner(self.metastore, self.table, self.clock.now)
         groups = [group for group in self.metastore.groups(self.table.table_id) if group.window is not None]
         closed = [group.splits for group in groups if group.window and planner.closed(group.window)]
         still_open = [group.splits for group in groups if group.window and not planner.closed(group.window)]
-        return Sample(
+        return TableSample(
             hours=round(hours, 3),
             splits=sum(group.splits for group in groups),
             closed_windows=len(closed),

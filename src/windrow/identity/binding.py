@@ -15,7 +15,7 @@ from windrow.identity.marker import BESIDE, MARKER, Marker
 from windrow.metastore import LakeRecord, SqlMetastore
 from windrow.storage import Store, is_foreign
 
-__all__ = ["Accept", "Binding", "State", "bind", "examine"]
+__all__ = ["Accept", "Binding", "BindingState", "bind", "examine"]
 
 Accept = Literal["move", "add", "repair"]
 """What to do about a lake that is refused otherwise."""
@@ -25,7 +25,7 @@ _TABLES_TRIED = 5
 _SPLITS_TRIED = 3
 
 
-class State(StrEnum):
+class BindingState(StrEnum):
     """How a lake stands to a metastore."""
 
     BOUND = "bound"
@@ -45,7 +45,7 @@ class State(StrEnum):
 class Binding:
     """How a lake stands to a metastore, and everything that a refusal names."""
 
-    state: State
+    state: BindingState
     place: str
     """The address of the lake as it was opened."""
     address: str
@@ -88,17 +88,17 @@ class Binding:
         if accept not in (None, "move", "add", "repair"):
             raise InvalidInput(f"accept: {accept!r} is none of move, add, repair")
         match self.state:
-            case State.NEW if accept == "move":
+            case BindingState.NEW if accept == "move":
                 raise NotFound(f"the metastore {self.metastore} knows no lake that could have moved to {self.place}")
-            case State.MOVED if accept != "move":
+            case BindingState.MOVED if accept != "move":
                 raise ConfigError(self._moved())
-            case State.OTHER if accept not in ("move", "add"):
+            case BindingState.OTHER if accept not in ("move", "add"):
                 raise ConfigError(self._other())
-            case State.OTHER if accept == "move" and len(self.lakes) > 1:
+            case BindingState.OTHER if accept == "move" and len(self.lakes) > 1:
                 raise ConfigError(self._ambiguous())
-            case State.STRANGER if accept != "add":
+            case BindingState.STRANGER if accept != "add":
                 raise ConfigError(self._stranger())
-            case State.LOST if accept != "repair":
+            case BindingState.LOST if accept != "repair":
                 raise Damaged(self._lost())
 
     def _moved(self) -> str:
@@ -150,7 +150,7 @@ def examine(store: Store, marker: Marker | None, metastore: SqlMetastore | None,
     served = () if metastore is None else tuple(metastore.lakes())
     unclaimed = metastore is not None and metastore.has_unclaimed_tables()
     unbound = Binding(
-        State.NEW,
+        BindingState.NEW,
         store.url,
         address,
         absent if metastore is None else metastore.database.place,
@@ -160,19 +160,19 @@ def examine(store: Store, marker: Marker | None, metastore: SqlMetastore | None,
         empty=not served and not unclaimed,
     )
     if not has_own_address(store):
-        return replace(unbound, state=State.BOUND, lake_id=_read_through(served, marker))
+        return replace(unbound, state=BindingState.BOUND, lake_id=_read_through(served, marker))
     lake = next((each for each in served if _is(each, marker, address)), None)
     if lake is not None:
         return _of_lake(store, replace(unbound, lake_id=lake.lake_id), lake, metastore)
-    stranger = State.OTHER if marker is None else State.STRANGER
+    stranger = BindingState.OTHER if marker is None else BindingState.STRANGER
     if unclaimed and metastore is not None:
         here = _files_are_here(store, metastore)
         claims = here or (here is None and marker is None and not served)
-        return replace(unbound, state=State.UNCLAIMED if claims else stranger)
+        return replace(unbound, state=BindingState.UNCLAIMED if claims else stranger)
     if served or (marker is not None and marker.metastore != own_name(address, metastore, absent)):
         return replace(unbound, state=stranger)
     folders = tuple(table_folders(store))
-    return replace(unbound, state=State.LOST if folders else State.NEW, folders=folders)
+    return replace(unbound, state=BindingState.LOST if folders else BindingState.NEW, folders=folders)
 
 
 def own_name(address: str, metastore: SqlMetastore | None, absent: str = BESIDE) -> str:
@@ -184,13 +184,13 @@ def own_name(address: str, metastore: SqlMetastore | None, absent: str = BESIDE)
 
 def _of_lake(store: Store, unbound: Binding, lake: LakeRecord, metastore: SqlMetastore | None) -> Binding:
     if not same_place(lake.address, unbound.address):
-        return replace(unbound, state=State.MOVED)
+        return replace(unbound, state=BindingState.MOVED)
     folders = () if lake.tables else tuple(table_folders(store))
     if folders and metastore is not None:
         # Tables that came while the folders were listed are no lost ones.
         lake = next((each for each in metastore.lakes() if each.lake_id == lake.lake_id), lake)
     lost = folders and not lake.tables
-    return replace(unbound, state=State.LOST if lost else State.BOUND, folders=folders)
+    return replace(unbound, state=BindingState.LOST if lost else BindingState.BOUND, folders=folders)
 
 
 def _read_through(served: Sequence[LakeRecord], marker: Marker | None) -> str | None:
@@ -255,12 +255,16 @@ def _bind(
     binding = examine(store, marker, metastore)
     binding.check(accept)
     record, anew = binding.record, False
-    if binding.state in (State.MOVED, State.OTHER) and accept == "move" and binding.lakes:
+    if binding.state in (BindingState.MOVED, BindingState.OTHER) and accept == "move" and binding.lakes:
         record, anew = record or binding.lakes[0], True
         metastore.move_lake(record.lake_id, binding.address)
-    elif record is None and has_own_address(store) and (create or accept == "add" or binding.state is not State.NEW):
-        anew = binding.state is State.STRANGER
-        claims = binding.empty or binding.state is State.UNCLAIMED or accept == "move"
+    elif (
+        record is None
+        and has_own_address(store)
+        and (create or accept == "add" or binding.state is not BindingState.NEW)
+    ):
+        anew = binding.state is BindingState.STRANGER
+        claims = binding.empty or binding.state is BindingState.UNCLAIMED or accept == "move"
         record = _added(metastore, binding, new_id, claims=claims)
     if record is None:
         return

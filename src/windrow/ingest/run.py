@@ -22,7 +22,7 @@ from windrow.ingest.settings import IngestSettings
 from windrow.ingest.sources import Source
 from windrow.ingest.spill import MEMORY_OF_A_TASK, held_rows
 from windrow.ingest.steps import check_rows, written_schema
-from windrow.ingest.task_reports import Counts, Reports, parse_reports, split_of
+from windrow.ingest.task_reports import Reports, RowCounts, parse_reports, split_of
 from windrow.ingest.write_task import WriteTask
 from windrow.metastore import Checkpoint, CommitKind, CommitRecord, CommitState, TableColumn, TableRecord
 from windrow.model.invariants import require
@@ -199,7 +199,7 @@ class Ingest:
             held_rows=held_rows(MEMORY_OF_A_TASK if self.memory_budget is None else self.memory_budget),
         )
 
-    def _check_counts(self, splits: Sequence[SplitMetadata], counts: Counts) -> None:
+    def _check_counts(self, splits: Sequence[SplitMetadata], counts: RowCounts) -> None:
         """Every row that was read was written or counted as dropped, and not too many were dropped."""
         written = sum(split.row_count for split in splits)
         for id_ in ("DM-2", "DM-3"):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["STREAM_SETTINGS", "Stream"]
+__all__ = ["STREAM_SETTINGS", "StreamSink"]
 
 STREAM_SETTINGS = IngestSettings(drop_late=True)
 """A stream drops what comes after the table's acceptance window, unless its settings say otherwise."""
@@ -30,7 +30,7 @@ _QUERY_ID = "sql.streaming.queryId"
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class StreamSink:
     """Where the batches of a streaming query go. It can be pickled, as Spark Connect does."""
 
     context: Context
@@ -41,7 +41,7 @@ class Stream:
     Spark does not tell a batch whose it is, it does.
     """
 
-    def using(self, *, checkpoint: str | None = None, **settings: Any) -> Stream:
+    def using(self, *, checkpoint: str | None = None, **settings: Any) -> StreamSink:
         """Return the stream with other settings: source, drop_late, future, most_dropped and so on."""
         return replace(self, settings=replace(self.settings, **settings), checkpoint=checkpoint or self.checkpoint)
 

@@ -11,11 +11,11 @@ from operator import or_
 from windrow.ingest.dead_letter import DeadLetters
 from windrow.model.split import SplitMetadata
 
-__all__ = ["Counts", "Names", "Report", "Reports", "parse_reports", "split_of", "text_of"]
+__all__ = ["Report", "Reports", "RowCounts", "WrittenNames", "parse_reports", "split_of", "text_of"]
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class RowCounts:
     """Rows, counted."""
 
     read: int = 0
@@ -30,8 +30,8 @@ class Counts:
     rounded: int = 0
     """Written with a time that lost digits."""
 
-    def __add__(self, other: Counts) -> Counts:
-        return Counts(*(sum(pair) for pair in zip(astuple(self), astuple(other), strict=True)))
+    def __add__(self, other: RowCounts) -> RowCounts:
+        return RowCounts(*(sum(pair) for pair in zip(astuple(self), astuple(other), strict=True)))
 
     @property
     def dropped(self) -> int:
@@ -40,15 +40,15 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class WrittenNames:
     """What the written rows have, by name."""
 
     columns: frozenset[str] = frozenset()
     attributes: frozenset[str] = frozenset()
     """Attributes that live in the residual column."""
 
-    def __or__(self, other: Names) -> Names:
-        return Names(self.columns | other.columns, self.attributes | other.attributes)
+    def __or__(self, other: WrittenNames) -> WrittenNames:
+        return WrittenNames(self.columns | other.columns, self.attributes | other.attributes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +56,21 @@ class Reports:
     """What all tasks of a run reported."""
 
     splits: tuple[SplitMetadata, ...]
-    counts: Counts
-    names: Names
+    counts: RowCounts
+    names: WrittenNames
     dead_letters: tuple[DeadLetters, ...]
 
 
-Report = SplitMetadata | Counts | Names | DeadLetters
+Report = SplitMetadata | RowCounts | WrittenNames | DeadLetters
 
 
 def text_of(report: Report) -> str:
     """Return a report as text that travels."""
-    if isinstance(report, Counts):
+    if isinstance(report, RowCounts):
         return json.dumps({"counts": asdict(report)})
     if isinstance(report, DeadLetters):
         return json.dumps({"dead_letters": asdict(report)})
-    if isinstance(report, Names):
+    if isinstance(report, WrittenNames):
         return json.dumps({"names": {name: sorted(values) for name, values in asdict(report).items()}})
     return json.dumps({"split": report.to_dict()})
 
@@ -87,7 +87,11 @@ def parse_reports(texts: Iterable[str]) -> Reports:
     names = (each["names"] for each in reports if "names" in each)
     return Reports(
         splits=tuple(SplitMetadata.from_dict(each["split"]) for each in reports if "split" in each),
-        counts=sum((Counts(**each["counts"]) for each in reports if "counts" in each), Counts()),
-        names=reduce(or_, (Names(**{kind: frozenset(some) for kind, some in each.items()}) for each in names), Names()),
+        counts=sum((RowCounts(**each["counts"]) for each in reports if "counts" in each), RowCounts()),
+        names=reduce(
+            or_,
+            (WrittenNames(**{kind: frozenset(some) for kind, some in each.items()}) for each in names),
+            WrittenNames(),
+        ),
         dead_letters=tuple(DeadLetters(**each["dead_letters"]) for each in reports if "dead_letters" in each),
     )

@@ -15,7 +15,7 @@ from windrow.ingest.fitting import Fitted, fitted
 from windrow.ingest.late import ArrivalRule
 from windrow.ingest.spill import HELD_ROWS, RUN_GROUP_ROWS, Group, Spill, cut_down, in_budget
 from windrow.ingest.steps import add_timeseries_id, cut
-from windrow.ingest.task_reports import Counts, Names, Report, text_of
+from windrow.ingest.task_reports import Report, RowCounts, WrittenNames, text_of
 from windrow.merging.heap import return_freed_memory
 from windrow.metastore import TableColumn
 from windrow.model.ordering import encoded
@@ -83,7 +83,7 @@ class WriteTask:
 
     def _take(
         self, store: Store, held: list[pa.RecordBatch], suffix: str
-    ) -> Iterator[tuple[Group, pa.Table] | DeadLetters | Names | Counts]:
+    ) -> Iterator[tuple[Group, pa.Table] | DeadLetters | WrittenNames | RowCounts]:
         """Yield what is to be reported of batches, then the sorted rows of each tenant and window among them.
 
         The batches are let go as soon as their rows are in another place: they count against the task's memory.
@@ -97,7 +97,7 @@ class WriteTask:
         held.clear()
         judged = self.rule.judge(rows, self.settings.timestamp, self.settings.timestamp_unit)
         apart, unfit = _rows(rejected), _rows(fit.rejected)
-        yield Counts(
+        yield RowCounts(
             read=rows.num_rows + apart,
             late=judged.late.num_rows,
             future=judged.future.num_rows,
@@ -109,7 +109,7 @@ class WriteTask:
             yield from self._bury(store, [*rejected, *judged.rejected()], suffix)
         taken = add_timeseries_id(judged.taken, self.settings)
         if taken.num_rows:
-            yield Names(frozenset(taken.column_names), residual_names(taken))
+            yield WrittenNames(frozenset(taken.column_names), residual_names(taken))
         parts = cut(taken, self.settings)
         del rows, judged, taken, rejected, fit
         for partition_id, window, part in parts:

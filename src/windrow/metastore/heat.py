@@ -9,7 +9,7 @@ from sqlalchemy import delete, insert, select, update
 from windrow.metastore.catalog import Catalog
 from windrow.metastore.schema import heat
 
-__all__ = ["Heat"]
+__all__ = ["HeatRecords"]
 
 _HALF = 7 * 86_400_000_000
 """Microseconds."""
@@ -17,7 +17,7 @@ _FORGOTTEN = 20
 """After so many times as long nothing is left to speak of."""
 
 
-class Heat(Catalog):
+class HeatRecords(Catalog):
     """The part of a metastore that counts which windows queries read."""
 
     def add_queries(self, table_id: str, queries: Mapping[int, int]) -> None:

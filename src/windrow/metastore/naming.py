@@ -19,10 +19,10 @@ from windrow.metastore.records import CommitState, DroppedTable, TableRecord, dr
 from windrow.metastore.schema import commits, metadata, pins, tables
 from windrow.model.ids import check_name
 
-__all__ = ["Naming"]
+__all__ = ["TableNaming"]
 
 
-class Naming(Commits):
+class TableNaming(Commits):
     """The part of a metastore that renames and drops tables, and forgets dropped ones."""
 
     def rename_table(self, table_id: str, name: str) -> TableRecord:

@@ -12,10 +12,10 @@ from windrow.metastore.guards import check_id, microseconds
 from windrow.metastore.records import Pin
 from windrow.metastore.schema import pins
 
-__all__ = ["Pins"]
+__all__ = ["PinRecords"]
 
 
-class Pins(Catalog):
+class PinRecords(Catalog):
     """The pins of a metastore."""
 
     def pin(self, table_id: str, version: int, *, pin_id: str, owner: str, seconds: float) -> Pin:

@@ -10,10 +10,10 @@ from windrow.metastore.auditing import Auditing
 from windrow.metastore.collecting import Collecting
 from windrow.metastore.compaction import CompactionRecords
 from windrow.metastore.database import Clock, Database
-from windrow.metastore.heat import Heat
+from windrow.metastore.heat import HeatRecords
 from windrow.metastore.lakes import Lakes
-from windrow.metastore.naming import Naming
-from windrow.metastore.pins import Pins
+from windrow.metastore.naming import TableNaming
+from windrow.metastore.pins import PinRecords
 from windrow.metastore.restoring import Restoring
 from windrow.metastore.scopes import Scopes
 from windrow.metastore.statistics import Statistics
@@ -21,7 +21,9 @@ from windrow.metastore.statistics import Statistics
 __all__ = ["SqlMetastore"]
 
 
-class SqlMetastore(Naming, Restoring, Auditing, Collecting, Pins, Heat, Statistics, CompactionRecords, Lakes, Closing):
+class SqlMetastore(
+    TableNaming, Restoring, Auditing, Collecting, PinRecords, HeatRecords, Statistics, CompactionRecords, Lakes, Closing
+):
     """Versions, splits, commits, pins, checkpoints and runs of compaction in a SQL database.
 
     `url` is `sqlite:///path` or `postgresql://...`. An empty database is set up unless `create` is False. `clock`
