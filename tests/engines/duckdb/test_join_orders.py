@@ -19,13 +19,14 @@ from tests.engines.tpch import QUERIES, TABLES
 
 from windrow.engines.duckdb import join_orders
 from windrow.engines.duckdb.engine import DuckDBEngine, Relation
-from windrow.engines.duckdb.join_orders import Known, evaluate_with, reordered
+from windrow.engines.duckdb.join_orders import Known, evaluate_with, in_better_order, reordered
 from windrow.planning.data_files import DataFile
 from windrow.planning.scan_context import ScanContext
 from windrow.planning.scan_plan import plan_files
 from windrow.questions.explicit_order import Target, rewrite
 from windrow.questions.join_blocks import join_blocks
 from windrow.questions.join_skeletons import counting_query
+from windrow.questions.naming import Naming
 from windrow.reading.read_context import ReadContext
 from windrow.statistics import join_choice
 from windrow.statistics.join_cardinality import Cardinalities
@@ -206,3 +207,16 @@ def test_the_engine_runs_queries_in_a_better_order(tables, tmp_path, monkeypatch
             assert engine.sql(TEXTS[query], named, known=known).to_arrow().equals(expected)
     engine.close()
     assert [each is not None for each in run[:2]] == [True, True]
+
+
+def test_a_shape_that_runs_as_it_is_is_looked_at_again_after_a_while(files, monkeypatch):
+    looks = []
+    monkeypatch.setattr(join_orders, "reordered", lambda *_: looks.append(1))
+    naming = Naming.of(TEXTS["q05"])
+    given = (naming, TEXTS["q05"], {}, lambda _: files.known, files.connection)
+    for _ in range(33):
+        assert in_better_order(*given) == TEXTS["q05"]
+    assert len(looks) == 2
+    other = replace(files.known, tables=dict.fromkeys(files.known.tables, TableStatistics(1)))
+    in_better_order(naming, TEXTS["q05"], {}, lambda _: other, files.connection)
+    assert len(looks) == 3

@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from operator import is_
 from typing import Any
 
 import duckdb
@@ -37,6 +38,17 @@ __all__ = ["Known", "Reordered", "evaluate_with", "in_better_order", "reordered"
 _TARGET = Target(needs_barriers=True)
 _SAMPLE = "windrow_sample_rows"
 _MOST_ASSIGNMENTS = 5000
+_LOOK = "join order"
+_SKIPPED = 31
+"""So many queries of a shape are not looked at again, after one that runs as it is: their values may be others."""
+
+
+@dataclass(slots=True)
+class _Look:
+    """A look at a query that was in vain."""
+
+    tables: tuple[TableStatistics, ...]
+    skips: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +84,22 @@ def in_better_order(
         return query
     # Names that rows keep in a map are columns of a view that no schema lists.
     known = known_of({name.lower(): each.columns for name, each in relations.items() if not each.attributes})
-    better = None if known is None else reordered(naming.tree, query, known, cursor)
+    if known is None or _was_in_vain(naming, known):
+        return query
+    better = reordered(naming.tree, query, known, cursor)
+    if better is None:
+        naming.prepared[_LOOK] = _Look(tuple(known.tables.values()), _SKIPPED)
     return query if better is None else better.text
+
+
+def _was_in_vain(naming: Naming, known: Known) -> bool:
+    """Whether a query of the same shape, over the same statistics, was looked at lately and ran as it is."""
+    look = naming.prepared.get(_LOOK)
+    tables = tuple(known.tables.values())
+    if look is None or look.skips == 0 or len(tables) != len(look.tables) or not all(map(is_, tables, look.tables)):
+        return False
+    look.skips -= 1
+    return True
 
 
 def reordered(tree: exp.Expr, query: str, known: Known, cursor: duckdb.DuckDBPyConnection) -> Reordered | None:
