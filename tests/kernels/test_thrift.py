@@ -17,8 +17,8 @@ from windrow.kernels.compiled import kernel
 from windrow.kernels.thrift import MAX_DEPTH, walk
 from windrow.parquet.bloom import read_bloom
 from windrow.parquet.footer import parse_footer, read_footer
+from windrow.parquet.page_headers import read_page_header
 from windrow.parquet.page_index import parse_column_index, parse_offset_index
-from windrow.parquet.pages import read_page_header
 
 DATA = Path(__file__).parents[1] / "data"
 TELLING = [0x00, 0x0C, 0x15, 0x18, 0x19, 0x1C, 0x7F, 0x80, 0xF5, 0xF9, 0xFC, 0xFF]

@@ -21,7 +21,7 @@ from windrow.model.settings import TableSettings
 from windrow.model.window import Window
 from windrow.parquet.chunk import chunk_starts
 from windrow.parquet.footer import read_footer
-from windrow.parquet.pages import read_page_header
+from windrow.parquet.page_headers import read_page_header
 from windrow.splits import writer
 from windrow.splits.writer import SplitName, write_split
 from windrow.storage import open_store

@@ -13,8 +13,8 @@ from windrow.errors import Damaged
 from windrow.parquet import chunk as c
 from windrow.parquet import footer as f
 from windrow.parquet import thrift as t
+from windrow.parquet.page_headers import DICTIONARY_PAGE, read_page_header
 from windrow.parquet.page_index import ASCENDING, parse_column_index, parse_offset_index, parse_offset_indexes
-from windrow.parquet.pages import DICTIONARY_PAGE, read_page_header
 
 TRUE, FALSE = b"\x01", b"\x02"
 

@@ -13,8 +13,8 @@ from tests.parquet.placed import NullChunks, place_row_groups
 from windrow.errors import InvalidInput
 from windrow.parquet import chunk as c
 from windrow.parquet import footer as f
+from windrow.parquet.page_headers import DICTIONARY_PAGE, read_page_header
 from windrow.parquet.page_index import parse_offset_index
-from windrow.parquet.pages import DICTIONARY_PAGE, read_page_header
 from windrow.parquet.placement import PageRun, VirtualRowGroup, VirtualSchema, page_run
 from windrow.parquet.synthesis import synthesise_footer
 

@@ -11,10 +11,10 @@ import pytest
 
 from windrow.sidecar import layout, writer
 from windrow.sidecar.blocks import RowGroups
-from windrow.sidecar.bounds import Spans, place_bounds
 from windrow.sidecar.content import Held
 from windrow.sidecar.layout import StatFlag
 from windrow.sidecar.reader import Sidecar
+from windrow.sidecar.stored_bounds import Spans, place_bounds
 from windrow.sidecar.structure import footer_chain, read_header
 
 Spec = Mapping[str, Any]

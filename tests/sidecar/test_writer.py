@@ -13,9 +13,9 @@ import pytest
 from windrow.errors import InvalidInput
 from windrow.sidecar import layout, writer
 from windrow.sidecar.blocks import RowGroups, block_entries
-from windrow.sidecar.bounds import Spans, place_bounds
 from windrow.sidecar.layout import Feature, FooterFeature
 from windrow.sidecar.reader import Sidecar
+from windrow.sidecar.stored_bounds import Spans, place_bounds
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden" / "pm"
 CASES = [json.loads(path.read_text()) for path in sorted(GOLDEN.glob("*.json"))]

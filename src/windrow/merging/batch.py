@@ -24,7 +24,7 @@ from windrow.parquet.chunk import chunk_starts
 from windrow.parquet.footer import read_footer
 from windrow.parquet.page_grammar import PROTECTED
 from windrow.parquet.page_reader import Chunks, Coded, CodedRows, Fixed, scan_pages, unpack, unreadable, verify_pages
-from windrow.splits.columns import ColumnPlan, Way
+from windrow.splits.column_plans import ColumnPlan, Way
 
 __all__ = ["COPIES", "KEY_AND_PLACE", "Batch", "MergeSource", "Piece"]
 

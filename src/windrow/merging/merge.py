@@ -17,17 +17,17 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.merging.batch import COPIES, KEY_AND_PLACE, Batch, MergeSource, Piece
-from windrow.merging.columns import chunk_table, united_schema, with_field_ids
 from windrow.merging.copies import Copies, row_groups
 from windrow.merging.cuts import Cuts
 from windrow.merging.inputs import Input
 from windrow.merging.order import Merged, key_of, merge_order
 from windrow.merging.output import DEFAULT_LAYOUT, Layout, Output, Segment, write_segments
 from windrow.merging.sums import InputSums
+from windrow.merging.united_schema import chunk_table, united_schema, with_field_ids
 from windrow.model.sort_schema import Direction, SortColumn, SortSchema
 from windrow.parquet.file_writer import FileSchema
 from windrow.parquet.footer import SortingColumn
-from windrow.splits.columns import ColumnPlan, Way, created_by, plan_columns
+from windrow.splits.column_plans import ColumnPlan, Way, created_by, plan_columns
 
 __all__ = ["DEFAULT_OPTIONS", "Merge", "MergeOptions"]
 

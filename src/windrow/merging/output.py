@@ -23,7 +23,7 @@ from windrow.parquet.chunk_writer import EncodedChunk, granules
 from windrow.parquet.file_writer import FileSchema, FileWriter
 from windrow.parquet.footer import SortingColumn
 from windrow.parquet.page_reader import Coded, CodedRows, Fixed
-from windrow.splits.columns import ColumnPlan, encode
+from windrow.splits.column_plans import ColumnPlan, encode
 
 __all__ = ["DEFAULT_LAYOUT", "Layout", "Output", "Summary", "write_segments"]
 

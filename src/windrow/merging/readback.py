@@ -19,9 +19,9 @@ import pyarrow.parquet as pq
 
 from windrow.errors import InvariantViolation
 from windrow.merging.batch import Batch, MergeSource, Piece
-from windrow.merging.columns import chunk_table
 from windrow.merging.inputs import Input
 from windrow.merging.sums import ColumnSums, CopiedGroup, Weighed
+from windrow.merging.united_schema import chunk_table
 from windrow.merging.values import values_at
 from windrow.model.invariants import require
 from windrow.model.numbers import from_arrow, validity
@@ -31,7 +31,7 @@ from windrow.parquet.chunk import chunk_starts
 from windrow.parquet.footer import read_footer
 from windrow.parquet.page_reader import Coded, CodedRows, Fixed
 from windrow.parquet.schema import LogicalType
-from windrow.splits.columns import ColumnPlan, Way
+from windrow.splits.column_plans import ColumnPlan, Way
 from windrow.storage import Store, let_go
 
 __all__ = ["Numbers", "ReadBack", "step_back"]

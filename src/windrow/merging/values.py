@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from windrow.model.numbers import to_arrow
 from windrow.parquet.page_reader import Coded, CodedRows, Fixed
-from windrow.splits.columns import ColumnPlan
+from windrow.splits.column_plans import ColumnPlan
 
 __all__ = ["as_arrow", "codes_at", "values_at"]
 

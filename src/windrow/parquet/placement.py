@@ -22,8 +22,8 @@ from windrow.parquet import thrift as t
 from windrow.parquet.arrow_schema import ARROW_SCHEMA
 from windrow.parquet.footer import MAGIC, ParquetFooter
 from windrow.parquet.grammar import Records
+from windrow.parquet.page_headers import null_page
 from windrow.parquet.page_index import OffsetIndex
-from windrow.parquet.pages import null_page
 from windrow.parquet.schema import Leaf, SchemaElement, subtree_end
 
 __all__ = [

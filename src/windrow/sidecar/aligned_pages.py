@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from windrow.errors import Damaged
 from windrow.parquet.footer import ParquetFooter
+from windrow.parquet.page_headers import read_page_header
 from windrow.parquet.page_index import OffsetIndex, parse_offset_indexes
-from windrow.parquet.pages import read_page_header
 from windrow.sidecar.convert import Read
 from windrow.sidecar.granules import FirstKeys, GranuleIndex
 

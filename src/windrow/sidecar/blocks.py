@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from windrow.errors import InvalidInput
 from windrow.sidecar import layout
-from windrow.sidecar.bounds import LongBounds
+from windrow.sidecar.stored_bounds import LongBounds
 
 _COPY_AT_ONCE = 1 << 20
 _LARGEST_BLOOM = 2**31 - 1

@@ -13,7 +13,6 @@ from windrow.errors import WindrowError
 from windrow.parquet.codecs import Codec
 from windrow.parquet.footer import ParquetFooter
 from windrow.sidecar import layout
-from windrow.sidecar.bounds import far_places
 from windrow.sidecar.columns import Bound, ColumnChunks
 from windrow.sidecar.convert import Source, convert
 from windrow.sidecar.layout import Side
@@ -26,6 +25,7 @@ from windrow.sidecar.reserved import (
     stray_bits,
     stray_sizes,
 )
+from windrow.sidecar.stored_bounds import far_places
 
 __all__ = ["Flaw", "check_against", "check_bytes"]
 

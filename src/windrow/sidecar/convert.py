@@ -21,12 +21,12 @@ from windrow.parquet.footer import ParquetFooter, SortingColumn
 from windrow.parquet.schema import Leaf, PhysicalType, Repetition
 from windrow.sidecar import layout, types
 from windrow.sidecar.blocks import RowGroups
-from windrow.sidecar.bounds import LongBounds, Spans, joined, place_bounds
 from windrow.sidecar.extensions import schema_section, snapshot_entries
 from windrow.sidecar.granules import GranuleIndex, encode_granules
 from windrow.sidecar.layout import ColumnFlag, EncodingBit, Order, PageFlag, StatFlag
 from windrow.sidecar.questdb_key import ColumnNote, Notes, read_notes
 from windrow.sidecar.reader import Sidecar
+from windrow.sidecar.stored_bounds import LongBounds, Spans, joined, place_bounds
 from windrow.sidecar.writer import Columns, SnapshotFields, Update, create, update
 
 Read = Callable[[int, int], bytes]

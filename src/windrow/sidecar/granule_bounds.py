@@ -17,7 +17,7 @@ from windrow.parquet.page_index import ColumnIndex, parse_column_index
 from windrow.parquet.schema import PhysicalType
 from windrow.pruning.bounds import Bounds, Mask
 from windrow.pruning.encoding import stored_values
-from windrow.pruning.keys import KeyBounds, key_bounds, tied, tightened
+from windrow.pruning.key_bounds import KeyBounds, key_bounds, tied, tightened
 from windrow.pruning.pruner import BoundsOf
 from windrow.pruning.types import Family
 from windrow.sidecar.columns import NUMBERS

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from windrow.parquet import chunk as parquet
 from windrow.sidecar import layout
-from windrow.sidecar.bounds import far_places
 from windrow.sidecar.convert import COUNTS, ENCODINGS, PAGE_FLAGS
 from windrow.sidecar.layout import PageFlag, Side, SnapshotCode
 from windrow.sidecar.reader import Sidecar
+from windrow.sidecar.stored_bounds import far_places
 
 _SIDES = (
     (layout.MINIMUM, parquet.HAS_MIN_VALUE, parquet.MIN_EXACT_FALSE),

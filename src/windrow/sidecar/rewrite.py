@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from windrow.sidecar import layout
 from windrow.sidecar.blocks import RowGroups
-from windrow.sidecar.bounds import LongBounds, far_places
 from windrow.sidecar.extensions import snapshot_entries
 from windrow.sidecar.granules import encode_granules
 from windrow.sidecar.layout import Side, SnapshotCode
 from windrow.sidecar.reader import Sidecar
+from windrow.sidecar.stored_bounds import LongBounds, far_places
 from windrow.sidecar.writer import Columns, SnapshotFields, create
 
 __all__ = ["Parts", "Sections", "long_bounds", "put_together", "rewrite", "take_apart"]

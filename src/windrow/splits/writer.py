@@ -23,7 +23,7 @@ from windrow.splits.digests import digest_of
 from windrow.splits.encodings import Encodings, choose_encodings
 from windrow.splits.granule_keys import granule_keys
 from windrow.splits.layout import GRANULE_ROWS, ROW_GROUP_ROWS
-from windrow.splits.pages import write_pages
+from windrow.splits.page_writer import write_pages
 from windrow.splits.sorting import sorted_rows
 from windrow.splits.texts import by_row_group, coded, plain_schema, values_of
 from windrow.splits.zone_maps import column_zone

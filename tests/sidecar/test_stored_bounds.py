@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.sidecar import layout
-from windrow.sidecar.bounds import Spans, joined, place_bounds
+from windrow.sidecar.stored_bounds import Spans, joined, place_bounds
 
 HEAPS = st.binary(min_size=1, max_size=40)
 

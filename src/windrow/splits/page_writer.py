@@ -21,7 +21,7 @@ from windrow.parquet.chunk_writer import EncodedChunk
 from windrow.parquet.file_writer import FileSchema, FileWriter
 from windrow.parquet.footer import SortingColumn
 from windrow.parquet.page_reader import Coded, Fixed
-from windrow.splits.columns import ColumnPlan, Way, created_by, encode, plan_columns
+from windrow.splits.column_plans import ColumnPlan, Way, created_by, encode, plan_columns
 from windrow.splits.encodings import Encodings
 from windrow.splits.layout import GRANULE_ROWS, ROW_GROUP_ROWS
 

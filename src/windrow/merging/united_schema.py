@@ -15,7 +15,7 @@ from windrow.model.sort_schema import SortSchema
 from windrow.model.widening import widened
 from windrow.parquet.chunk import FOOTER_CHUNK
 from windrow.parquet.schema import Leaf, SchemaElement
-from windrow.splits.columns import ColumnPlan, Way
+from windrow.splits.column_plans import ColumnPlan, Way
 
 __all__ = ["chunk_table", "united_schema", "with_field_ids"]
 

@@ -6,7 +6,7 @@ from windrow.errors import Damaged, InvalidInput
 from windrow.parquet import thrift as t
 from windrow.parquet.chunk import chunk_starts
 from windrow.parquet.footer import read_footer
-from windrow.parquet.pages import DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE, null_page, read_page_header
+from windrow.parquet.page_headers import DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE, null_page, read_page_header
 from windrow.parquet.schema import Leaf, PhysicalType, SchemaElement
 
 

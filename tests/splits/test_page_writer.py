@@ -16,7 +16,7 @@ from windrow.model.window import Window
 from windrow.parquet.footer import read_footer
 from windrow.sidecar import Sidecar
 from windrow.sidecar.check import check_against
-from windrow.splits import pages, writer
+from windrow.splits import page_writer, writer
 from windrow.splits.writer import SplitName, write_split
 from windrow.storage import open_store
 
@@ -66,7 +66,7 @@ def rows(kind, value, name="column"):
 
 def written(folder, table, monkeypatch, *, ours):
     monkeypatch.setattr(writer, "OUR_PAGES", 0 if ours else ROWS + 1)
-    for module in (writer, pages):
+    for module in (writer, page_writer):
         monkeypatch.setattr(module, "ROW_GROUP_ROWS", 300)
         monkeypatch.setattr(module, "GRANULE_ROWS", 100)
     store = open_store(str(folder))

@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from windrow.parquet.file_writer import FileSchema
-from windrow.splits.columns import Way, plan_columns
+from windrow.splits.column_plans import Way, plan_columns
 
 
 def test_a_column_has_the_leaves_under_its_name():

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from windrow.pruning.bounds import Bounds
-from windrow.pruning.keys import KeyBounds, key_bounds, tied, tightened
+from windrow.pruning.key_bounds import KeyBounds, key_bounds, tied, tightened
 from windrow.pruning.types import SIGNED
 
 Key = int | float | None
