@@ -19,9 +19,9 @@ from windrow.parquet import chunk as c
 from windrow.parquet.page_reader import Chunks, Coded, CodedRows, Fixed, scan_pages, unpack, unreadable
 from windrow.parquet.placement import VirtualSchema
 from windrow.parquet.schema import PhysicalType, SchemaElement
-from windrow.planning.address_space import Segment
 from windrow.planning.virtual_file import Placed, VirtualFile
 from windrow.planning.virtual_schema import arrow_of
+from windrow.reading.needed_ranges import Stretches, stretches
 from windrow.reading.virtual_reader import ReadCounts
 from windrow.storage import ByteRange
 
@@ -101,20 +101,12 @@ class _Read(NamedTuple):
     counts: ReadCounts
 
 
-class _Spans(NamedTuple):
-    """Stretches of addresses, each within one segment."""
-
-    first: _Longs
-    last: _Longs
-    segment: _Longs
-
-
 def _read(virtual: VirtualFile, placed: Placed) -> _Read | None:
     starts = c.chunk_starts(placed.chunks)
     sizes = np.where(placed.is_null, 0, placed.chunks["total_compressed_size"])
     if int(sizes.sum()) > MOST_BYTES:
         return None
-    spans = _joined(_within(virtual.segments, starts[sizes > 0], (starts + sizes)[sizes > 0]))
+    spans = _joined(stretches(virtual.segments, starts[sizes > 0], (starts + sizes)[sizes > 0]))
     pieces = _pieces(virtual, spans)
     if pieces is None:
         return None
@@ -127,32 +119,20 @@ def _read(virtual: VirtualFile, placed: Placed) -> _Read | None:
     return _Read(placed, b"".join(pieces), begins, begins + sizes, counts)
 
 
-def _within(segments: Sequence[Segment], first: _Longs, last: _Longs) -> _Spans:
-    """Stretches of addresses by the segments that they are in: a run of pages is in another than its dictionary."""
-    bounds = np.array([segment.address for segment in segments], np.int64)
-    owner, end = (np.searchsorted(bounds, at, "right") - 1 for at in (first, last - 1))
-    while (owner < end).any():
-        over = owner < end
-        cut = bounds[np.minimum(owner + 1, len(bounds) - 1)]
-        first = np.concatenate([first, cut[over]])
-        last = np.concatenate([np.where(over, cut, last), last[over]])
-        owner, end = np.concatenate([owner, owner[over] + 1]), np.concatenate([np.where(over, owner, end), end[over]])
-    order = np.argsort(first, kind="stable")
-    return _Spans(first[order], last[order], owner[order])
-
-
-def _joined(spans: _Spans) -> _Spans:
-    """Stretches that lie close to each other as one."""
+def _joined(spans: Stretches) -> Stretches:
+    """Stretches in order, those that lie close to each other as one."""
     if not len(spans.first):
         return spans
-    last = np.maximum.accumulate(spans.last)
+    order = np.argsort(spans.first, kind="stable")
+    first, last, segment = (each[order] for each in spans)
+    last = np.maximum.accumulate(last)
     begins = np.ones(len(last), bool)
-    begins[1:] = (spans.segment[1:] != spans.segment[:-1]) | (spans.first[1:] > last[:-1] + _GAP)
+    begins[1:] = (segment[1:] != segment[:-1]) | (first[1:] > last[:-1] + _GAP)
     places = np.flatnonzero(begins)
-    return _Spans(spans.first[places], np.maximum.reduceat(spans.last, places), spans.segment[places])
+    return Stretches(first[places], np.maximum.reduceat(last, places), segment[places])
 
 
-def _pieces(virtual: VirtualFile, spans: _Spans) -> list[bytes] | None:
+def _pieces(virtual: VirtualFile, spans: Stretches) -> list[bytes] | None:
     """The bytes of all stretches; None where a file is not as it should be, which a reader of it will tell."""
     wanted = []
     for first, last, number in zip(*(each.tolist() for each in spans), strict=True):

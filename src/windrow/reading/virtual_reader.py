@@ -25,7 +25,7 @@ from windrow.planning.data_files import DataFile
 from windrow.planning.footers import FIRST_CONTACT
 from windrow.planning.virtual_file import VirtualFile
 from windrow.reading.local_files import NearFile, OpenFiles, announce
-from windrow.reading.needed_ranges import needed_bytes
+from windrow.reading.needed_ranges import needed_bytes, stretches
 from windrow.reading.read_context import ReadContext
 from windrow.reading.verifying import Runs
 from windrow.storage import ByteRange, coalesce
@@ -202,17 +202,16 @@ def _spans(virtual: VirtualFile, sources: Mapping[int, _Source]) -> dict[int, _S
     files, segments = virtual.files, virtual.segments
     if not len(virtual.chunks) or not virtual.is_steady:
         return {}
-    addresses, lengths = virtual.chunks[:, 0], virtual.chunks[:, 1]
-    starts = np.array([segment.address for segment in segments], np.int64)
-    owners = np.searchsorted(starts, addresses, "right") - 1
+    begins, lengths = virtual.chunks.T
+    needed = stretches(segments, begins, begins + lengths)
     first = np.full(len(segments), np.iinfo(np.int64).max)
     last = np.zeros(len(segments), np.int64)
-    np.minimum.at(first, owners, addresses)
-    np.maximum.at(last, owners, addresses + lengths)
+    np.minimum.at(first, needed.segment, needed.first)
+    np.maximum.at(last, needed.segment, needed.last)
     used = np.flatnonzero(last)
     if int((last - first)[used].sum()) > _READ_AT_ONCE:
         return {}
-    offsets = first - starts + np.array([segment.offset for segment in segments], np.int64)
+    offsets = first + np.array([segment.offset - segment.address for segment in segments], np.int64)
     places = [(number, int(offsets[number]), int(last[number] - first[number])) for number in used.tolist()]
     found: dict[int, _Source] = {}
     for store, some in groupby(places, key=lambda place: files[segments[place[0]].file].store):
