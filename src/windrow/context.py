@@ -21,7 +21,7 @@ from windrow.mirror.metastore import MirroredMetastore
 from windrow.model.ids import time_ordered_id
 from windrow.model.limits import NO_LIMITS, Limits
 from windrow.planning.heat import Heat
-from windrow.planning.listed_files import KeptVersions
+from windrow.planning.listed_files import ListedVersions
 from windrow.reading.cells import Cells
 from windrow.reading.forcing import Forcing
 from windrow.reading.pins import Pins
@@ -69,7 +69,7 @@ class Context:
     """Threads and memory of this process for whatever works on the lake."""
     pins: Pins = field(init=False, repr=False, compare=False)
     """Versions that are being read."""
-    kept: KeptVersions | None = field(init=False, repr=False, compare=False)
+    listed: ListedVersions | None = field(init=False, repr=False, compare=False)
     """Listings of versions; None where nothing is cached."""
     heat: Heat = field(init=False, repr=False, compare=False)
     """Which windows queries read."""
@@ -78,8 +78,8 @@ class Context:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pins", Pins(self.metastore, self.new_id))
-        kept = None if self.parsed is None else KeptVersions(self.parsed.budget)
-        object.__setattr__(self, "kept", kept)
+        listed = None if self.parsed is None else ListedVersions(self.parsed.budget)
+        object.__setattr__(self, "listed", listed)
         object.__setattr__(self, "heat", Heat(self.metastore))
         object.__setattr__(self, "parts", WeakValueDictionary())
 

@@ -13,7 +13,7 @@ from tests.proofs.worlds import compact, visible
 import windrow
 from windrow.cache import CacheSettings
 from windrow.engines.table_relation import scan_context
-from windrow.planning.listed_files import KeptVersions
+from windrow.planning.listed_files import ListedVersions
 from windrow.planning.table_plans import plan_table
 from windrow.questions.naming import Question
 from windrow.questions.where import parse_where
@@ -48,7 +48,7 @@ def planned(table, where, columns, kept, version=None):
     question = Question(columns, None if where is None else parse_where(where))
     record, context = table.record(), scan_context(table.context)
     return plan_table(
-        context, table.context.metastore, record, version or record.version, question, explain=True, kept=kept
+        context, table.context.metastore, record, version or record.version, question, explain=True, listed=kept
     )
 
 
@@ -90,7 +90,7 @@ COLUMNS = st.sampled_from(
 @settings(max_examples=60)
 @given(st.lists(st.tuples(CONDITIONS, COLUMNS), min_size=1, max_size=4))
 def test_plans_from_a_kept_list_are_those_from_the_metastore(table, asked):
-    kept = KeptVersions(2**26)
+    kept = ListedVersions(2**26)
     for where, columns in asked:
         ours, plain = planned(table, where, columns, kept), planned(table, where, columns, None)
         assert rows_of(ours, table.context) == rows_of(plain, table.context)
@@ -99,24 +99,24 @@ def test_plans_from_a_kept_list_are_those_from_the_metastore(table, asked):
 
 
 def test_questions_about_the_same_windows_ask_the_metastore_once(table, monkeypatch):
-    kept, metastore = KeptVersions(2**26), table.context.metastore
+    kept, metastore = ListedVersions(2**26), table.context.metastore
     planned(table, f"timestamp >= {moment(1)} and timestamp < {moment(2)}", None, kept)
     monkeypatch.setattr(metastore, "splits", None)
     planned(table, f"timestamp >= {moment(9)} and timestamp < {moment(14)}", None, kept)
 
 
 def test_every_version_has_lists_of_its_own(table):
-    kept = KeptVersions(2**26)
+    kept = ListedVersions(2**26)
     assert planned(table, None, ("reading",), kept).rows == 600
     assert planned(table, None, ("reading",), kept, version=1).rows == 60
 
 
 def test_nothing_is_kept_beyond_the_budget(table):
-    kept = KeptVersions(1)
+    kept = ListedVersions(1)
     assert planned(table, None, None, kept).rows == 600
     assert len(kept._lists) == 0
 
 
 def test_a_lake_without_a_cache_keeps_no_lists(tmp_path):
     with windrow.connect(tmp_path, cache=None) as lake:
-        assert lake.context.kept is None
+        assert lake.context.listed is None

@@ -86,7 +86,7 @@ def planned(table, where, columns=COLUMNS):
         record,
         record.version,
         Question(columns, predicate),
-        kept=table.context.kept,
+        listed=table.context.listed,
     )
     return plan.virtual, predicate
 

@@ -133,7 +133,7 @@ class _Planner:
             question,
             explain=explain,
             see=seen.extend,
-            kept=table.context.kept,
+            listed=table.context.listed,
         )
         # Files are looked at when nothing is locked any more: that may take requests.
         self._read(seen)
@@ -148,7 +148,7 @@ class _Planner:
         table, seen = self.table, list[SplitMetadata]()
         lake = table.context
         answer = table_answer(
-            self.context, lake.metastore, table.record, table.version, lake.kept, question, self.schema, seen.extend
+            self.context, lake.metastore, table.record, table.version, lake.listed, question, self.schema, seen.extend
         )
         if answer is not None:
             self._read(seen)
@@ -159,7 +159,7 @@ class _Planner:
         table, seen = self.table, list[SplitMetadata]()
         lake = table.context
         values = table_labels(
-            self.context, lake.metastore, table.record, table.version, lake.kept, column, where, seen.extend
+            self.context, lake.metastore, table.record, table.version, lake.listed, column, where, seen.extend
         )
         self.registered.check(seen)
         return values

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from windrow.metastore import Metastore, TableRecord
 from windrow.model.predicate import Predicate, columns_of
 from windrow.model.split import SplitMetadata
-from windrow.planning.listed_files import KeptSplits, KeptVersions
+from windrow.planning.listed_files import ListedSplits, ListedVersions
 from windrow.planning.scan_context import ScanContext
 from windrow.planning.table_plans import time_range
 from windrow.planning.units import Unit
@@ -56,7 +56,7 @@ def table_answer(
     metastore: Metastore,
     table: TableRecord,
     version: int,
-    kept: KeptVersions | None,
+    listed: ListedVersions | None,
     question: Question,
     types: pa.Schema,
     see: Callable[[Sequence[SplitMetadata]], None] = lambda _: None,
@@ -73,7 +73,7 @@ def table_answer(
     if any(not named.isdisjoint(changed) for changed in context.old.values()):
         return None
     within = time_range(predicate, table.settings.timestamp, table.settings.timestamp_unit)
-    found = (kept or KeptVersions(0)).splits(context, metastore, table, version, within)
+    found = (listed or ListedVersions(0)).splits(context, metastore, table, version, within)
     places = [_places(each, within, predicate) for each in found]
     splits = [each.splits[place] for each, near in zip(found, places, strict=True) for place in near.tolist()]
     see(splits)
@@ -95,7 +95,7 @@ def table_answer(
             return None
 
 
-def _places(found: KeptSplits, within: tuple[int, int] | None, predicate: Predicate | None) -> NDArray[np.int64]:
+def _places(found: ListedSplits, within: tuple[int, int] | None, predicate: Predicate | None) -> NDArray[np.int64]:
     """The places of the splits that may hold a row that matches."""
     near = found.within(within)
     if predicate is None:
@@ -109,7 +109,7 @@ def table_labels(
     metastore: Metastore,
     table: TableRecord,
     version: int,
-    kept: KeptVersions | None,
+    listed: ListedVersions | None,
     column: str,
     predicate: Predicate | None,
     see: Callable[[Sequence[SplitMetadata]], None] = lambda _: None,
@@ -122,7 +122,7 @@ def table_labels(
     if not context.prune:
         return []
     within = time_range(predicate, table.settings.timestamp, table.settings.timestamp_unit)
-    found = (kept or KeptVersions(0)).splits(context, metastore, table, version, within)
+    found = (listed or ListedVersions(0)).splits(context, metastore, table, version, within)
     named = {column} | (frozenset() if predicate is None else columns_of(predicate))
     labels: set[str] = set()
     for each in found:
@@ -136,7 +136,7 @@ def table_labels(
 
 
 def _labels(
-    context: ScanContext, found: KeptSplits, places: NDArray[np.int64], column: str, predicate: Predicate | None
+    context: ScanContext, found: ListedSplits, places: NDArray[np.int64], column: str, predicate: Predicate | None
 ) -> set[str]:
     labels: set[str] = set()
     for chosen in _chosen(context, found, places, predicate, partly=True):
@@ -148,7 +148,7 @@ def _labels(
 
 def _chosen(
     context: ScanContext,
-    found: KeptSplits,
+    found: ListedSplits,
     places: NDArray[np.int64],
     predicate: Predicate | None,
     *,

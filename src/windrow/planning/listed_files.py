@@ -1,6 +1,6 @@
-"""What plans are made from, kept: files and their sidecars, and the splits of a version in a range of time, as arrays.
+"""What plans are made from, cached: files and their sidecars, and splits of a version in a range of time, as arrays.
 
-A version never changes, so what was listed of it once need not be listed again. Nothing of a question is kept, nor
+A version never changes, so what was listed of it once need not be listed again. Nothing of a question is cached, nor
 its answer. Ranges of time are widened to whole windows, so that questions about the same windows share a list.
 """
 
@@ -20,13 +20,13 @@ from windrow.parquet.placement import VirtualSchema
 from windrow.planning.data_files import DataFile, open_sidecars, split_file, weight_of
 from windrow.planning.scan_context import ScanContext
 from windrow.planning.units import Unit, bundled
-from windrow.planning.virtual_file import KeptSpace
+from windrow.planning.virtual_file import CachedSpace
 from windrow.planning.virtual_schema import column_names, merged_schema, positions_in, schema_of
 from windrow.pruning.zones import Zones
 from windrow.sidecar import Sidecar
 from windrow.storage import Store
 
-__all__ = ["KeptFiles", "KeptSplits", "KeptVersions"]
+__all__ = ["ListedFiles", "ListedSplits", "ListedVersions"]
 
 _BYTES_PER_FILE = 3_000
 _MOST_SPACES = 8
@@ -37,7 +37,7 @@ _Key = tuple[str, int, tuple[int, int] | None]
 _SpaceKey = tuple[object, tuple[str, ...] | None]
 
 
-class KeptFiles:
+class ListedFiles:
     """Some files; hold `lock` while you plan with them."""
 
     def __init__(self, files: Sequence[DataFile]) -> None:
@@ -53,7 +53,7 @@ class KeptFiles:
         self.row_groups = np.zeros(len(self.files), np.int64)
         """How many row groups each file has, as far as its sidecar was opened."""
         self._units: list[Unit] = []
-        self._spaces: BoundedCache[_SpaceKey, KeptSpace | None] = BoundedCache("address spaces", _MOST_SPACES)
+        self._spaces: BoundedCache[_SpaceKey, CachedSpace | None] = BoundedCache("address spaces", _MOST_SPACES)
 
     def after_fork(self) -> None:
         """Keep what is here, in a forked child, unless it was being changed."""
@@ -103,16 +103,16 @@ class KeptFiles:
         numbers = sorted(self._sidecars)
         self._units = bundled([self._sidecars[number] for number in numbers], numbers)
 
-    def space(self, unit: Unit, columns: tuple[str, ...] | None) -> KeptSpace | None:
+    def space(self, unit: Unit, columns: tuple[str, ...] | None) -> CachedSpace | None:
         """The address space for some columns of the files of a unit; None where they cannot be read so."""
         return self._spaces.get_or_make((unit.kind, columns), lambda: self._space(unit, columns))
 
-    def _space(self, unit: Unit, columns: tuple[str, ...] | None) -> KeptSpace | None:
+    def _space(self, unit: Unit, columns: tuple[str, ...] | None) -> CachedSpace | None:
         schema = _schema(unit.sidecar, columns)
-        return None if schema is None else KeptSpace(self.files, schema)
+        return None if schema is None else CachedSpace(self.files, schema)
 
 
-class KeptSplits(KeptFiles):
+class ListedSplits(ListedFiles):
     """Splits of one version and of one schema epoch."""
 
     def __init__(self, context: ScanContext, splits: Sequence[SplitMetadata], epoch: int = 0) -> None:
@@ -143,11 +143,11 @@ def _schema(sidecar: Sidecar, columns: tuple[str, ...] | None) -> VirtualSchema 
     return None if positions_in(footer, schema) is None else schema
 
 
-class KeptVersions:
+class ListedVersions:
     """Lists of splits, those that were used last, as many as weigh no more than the budget together."""
 
     def __init__(self, budget: int) -> None:
-        self._lists: BoundedCache[_Key, tuple[KeptSplits, ...]] = BoundedCache("lists of splits", budget=budget)
+        self._lists: BoundedCache[_Key, tuple[ListedSplits, ...]] = BoundedCache("lists of splits", budget=budget)
 
     def splits(
         self,
@@ -156,7 +156,7 @@ class KeptVersions:
         table: TableRecord,
         version: int,
         time_range: tuple[int, int] | None,
-    ) -> tuple[KeptSplits, ...]:
+    ) -> tuple[ListedSplits, ...]:
         """The splits of a version that reach into a range of time, and perhaps others of the same windows.
 
         Those of each schema epoch are apart, the newest first; there is one at least.
@@ -173,13 +173,13 @@ class KeptVersions:
         return found
 
 
-def _by_epoch(context: ScanContext, splits: Sequence[SplitMetadata]) -> tuple[KeptSplits, ...]:
+def _by_epoch(context: ScanContext, splits: Sequence[SplitMetadata]) -> tuple[ListedSplits, ...]:
     """Zones and bounds of one column are of one type only within an epoch."""
     groups: dict[int, list[SplitMetadata]] = {}
     for split in splits:
         groups.setdefault(split.scope.doc_mapping_uid, []).append(split)
-    return tuple(KeptSplits(context, groups[epoch], epoch) for epoch in sorted(groups, reverse=True)) or (
-        KeptSplits(context, ()),
+    return tuple(ListedSplits(context, groups[epoch], epoch) for epoch in sorted(groups, reverse=True)) or (
+        ListedSplits(context, ()),
     )
 
 

@@ -25,7 +25,7 @@ from windrow.parquet.footer import ParquetFooter
 from windrow.parquet.placement import VirtualSchema
 from windrow.planning.address_space import Part, Piece
 from windrow.planning.data_files import DataFile, open_sidecars
-from windrow.planning.listed_files import KeptFiles
+from windrow.planning.listed_files import ListedFiles
 from windrow.planning.page_indexes import page_indexes
 from windrow.planning.scan_context import ScanContext
 from windrow.planning.units import Unit, bundled
@@ -37,7 +37,7 @@ from windrow.sidecar import Sidecar
 from windrow.sidecar.granule_bounds import PageIndexes
 from windrow.sidecar.pruning import Granules, SidecarPruner, Step
 
-__all__ = ["ScanPlan", "plan_files", "plan_kept", "summed"]
+__all__ = ["ScanPlan", "plan_files", "plan_listed", "summed"]
 
 _FEW_GRANULES = 8
 """Sets of columns of which it is known where they can be cut."""
@@ -102,49 +102,49 @@ def plan_files(
     return _planned(virtual, sum(file.identity.size for file in files), counted)
 
 
-def plan_kept(
+def plan_listed(
     context: ScanContext,
-    kept: KeptFiles,
+    listed: ListedFiles,
     places: NDArray[np.int64],
     question: Question,
     *,
     steps: Iterable[Step] = (),
     zones: Zones | None = None,
 ) -> ScanPlan:
-    """Plan a scan of some of the files that are kept, as `plan_files` would plan it; `zones` are what chose them."""
+    """Plan a scan of some of the files of a list, as `plan_files` would plan it; `zones` are what chose them."""
     counted, columns = list(steps), question.columns
     pruner = None if question.predicate is None else SidecarPruner(question.predicate)
-    among = np.zeros(len(kept.files), bool)
+    among = np.zeros(len(listed.files), bool)
     among[places] = True
-    units = [unit for unit in kept.units(context, places) if among[unit.files].any()]
+    units = [unit for unit in listed.units(context, places) if among[unit.files].any()]
     is_told = zones is not None and pruner is not None and zones.tells(pruner.columns, places)
     masks = [
         _row_groups(
-            unit, pruner, kept.files, counted, among=unit.filled & among[unit.files], is_told=is_told and unit.is_lone
+            unit, pruner, listed.files, counted, among=unit.filled & among[unit.files], is_told=is_told and unit.is_lone
         )
         for unit in units
     ]
-    parts = _parts(context, kept.files, units, masks, pruner, columns, counted)
-    virtual = _kept_virtual(kept, units, parts, columns)
+    parts = _parts(context, listed.files, units, masks, pruner, columns, counted)
+    virtual = _listed_virtual(listed, units, parts, columns)
     if virtual is None:
-        virtual = [lay_out(kept.files, *each) for each in _grouped(parts, columns)]
-    return _planned(virtual, sum([kept.files[place].identity.size for place in places.tolist()]), counted)
+        virtual = [lay_out(listed.files, *each) for each in _grouped(parts, columns)]
+    return _planned(virtual, sum([listed.files[place].identity.size for place in places.tolist()]), counted)
 
 
-def _kept_virtual(
-    kept: KeptFiles, units: Sequence[Unit], parts: Sequence[Part], columns: tuple[str, ...] | None
+def _listed_virtual(
+    listed: ListedFiles, units: Sequence[Unit], parts: Sequence[Part], columns: tuple[str, ...] | None
 ) -> list[VirtualFile] | None:
-    """One virtual file of like files, by what is kept of them: a schema, and the address space of row groups."""
+    """One virtual file of like files, by what is cached of them: a schema, and the address space of row groups."""
     if len(parts) != 1:
         return None
     unit = next(unit for unit in units if unit.sidecar is parts[0].sidecar)
-    space = kept.space(unit, columns)
+    space = listed.space(unit, columns)
     if space is None:
         return None
-    # What is kept are whole row groups and single granules; other runs are many.
-    is_kept = all(piece.stop in (None, piece.first + 1) for piece in parts[0].pieces)
-    virtual = space.virtual(parts[0], kept.row_groups) if is_kept else None
-    return [virtual or lay_out(kept.files, space.schema, parts)]
+    # What is cached are whole row groups and single granules; other runs are many.
+    is_cached = all(piece.stop in (None, piece.first + 1) for piece in parts[0].pieces)
+    virtual = space.virtual(parts[0], listed.row_groups) if is_cached else None
+    return [virtual or lay_out(listed.files, space.schema, parts)]
 
 
 def _parts(

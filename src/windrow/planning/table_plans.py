@@ -21,9 +21,9 @@ from windrow.model.split import SplitMetadata
 from windrow.model.window import TICKS_PER_SECOND, Window
 from windrow.planning.data_files import split_file
 from windrow.planning.epoch_plans import asked_of, joined_plans
-from windrow.planning.listed_files import KeptSplits, KeptVersions
+from windrow.planning.listed_files import ListedSplits, ListedVersions
 from windrow.planning.scan_context import ScanContext
-from windrow.planning.scan_plan import ScanPlan, plan_files, plan_kept
+from windrow.planning.scan_plan import ScanPlan, plan_files, plan_listed
 from windrow.pruning.zones import prune_splits
 from windrow.questions.naming import Question
 from windrow.sidecar.pruning import Step
@@ -47,16 +47,16 @@ def plan_table(
     *,
     explain: bool = False,
     see: Callable[[Sequence[SplitMetadata]], None] = lambda _: None,
-    kept: KeptVersions | None = None,
+    listed: ListedVersions | None = None,
 ) -> ScanPlan:
     """Plan a scan of a table at a version; with `explain` it is counted too how much there was to begin with.
 
-    `see` is shown the splits that are left, and may refuse some. `kept` has lists of splits, so that they need not be
+    `see` is shown the splits that are left, and may refuse some. `listed` has lists of splits, so that they need not be
     asked for again.
     """
     asked = question.predicate if context.prune else None
     within = time_range(asked, table.settings.timestamp, table.settings.timestamp_unit)
-    if kept is None and not context.old:
+    if listed is None and not context.old:
         splits, steps = _listed(
             metastore, table.table_id, version, SplitQuery(time_range=within, predicate=asked), explain=explain
         )
@@ -65,7 +65,7 @@ def plan_table(
         files = [split_file(context, split, stores) for split in splits]
         return plan_files(context, files, predicate=asked, columns=question.columns, steps=steps)
     narrowed = Question(question.columns, asked)
-    found = (kept or KeptVersions(0)).splits(context, metastore, table, version, within)
+    found = (listed or ListedVersions(0)).splits(context, metastore, table, version, within)
     with ExitStack() as locks:
         chosen = _locked_choice(context, locks, found, within, narrowed, explain=explain)
         reached = _Reached.of(each.splits[at] for each in found for at in each.within(within)) if explain else None
@@ -74,13 +74,13 @@ def plan_table(
         see(splits)
         if len(chosen) == 1 and not context.old.get(found[0].epoch):
             return chosen[0].plan(context, steps)
-        return joined_plans({each.kept.epoch: each.plan(context) for each in chosen}, context.old, steps)
+        return joined_plans({each.listed.epoch: each.plan(context) for each in chosen}, context.old, steps)
 
 
 class _Chosen(NamedTuple):
     """Those splits of one schema epoch that may hold a row that matches."""
 
-    kept: KeptSplits
+    listed: ListedSplits
     places: NDArray[np.int64]
     question: Question
     by_zones: bool
@@ -88,17 +88,17 @@ class _Chosen(NamedTuple):
 
     @property
     def splits(self) -> list[SplitMetadata]:
-        return [self.kept.splits[place] for place in self.places.tolist()]
+        return [self.listed.splits[place] for place in self.places.tolist()]
 
     def plan(self, context: ScanContext, steps: Sequence[Step] = ()) -> ScanPlan:
-        zones = self.kept.zones if self.by_zones else None
-        return plan_kept(context, self.kept, self.places, self.question, steps=steps, zones=zones)
+        zones = self.listed.zones if self.by_zones else None
+        return plan_listed(context, self.listed, self.places, self.question, steps=steps, zones=zones)
 
 
 def _locked_choice(
     context: ScanContext,
     locks: ExitStack,
-    found: Sequence[KeptSplits],
+    found: Sequence[ListedSplits],
     within: tuple[int, int] | None,
     question: Question,
     *,
@@ -116,15 +116,15 @@ def _locked_choice(
             _chosen(each, within, asked_of(question, each.epoch, old) if old else question, explain=explain)
             for each in found
         ]
-        unopened = [some for some in chosen if not some.kept.are_open(some.places)]
+        unopened = [some for some in chosen if not some.listed.are_open(some.places)]
         if not unopened:
             return chosen
         locks.close()
         for some in unopened:
-            some.kept.open(context, some.places)
+            some.listed.open(context, some.places)
 
 
-def _chosen(found: KeptSplits, within: tuple[int, int] | None, question: Question, *, explain: bool) -> _Chosen:
+def _chosen(found: ListedSplits, within: tuple[int, int] | None, question: Question, *, explain: bool) -> _Chosen:
     places = found.within(within)
     # Of few splits whose sidecars are open, these tell as much as zone maps.
     is_few = len(places) <= _FEW_SPLITS and found.are_open(places)

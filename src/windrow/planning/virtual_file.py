@@ -27,7 +27,7 @@ from windrow.planning.address_space import AddressSpace, Groups, Part, Piece, Se
 from windrow.planning.data_files import DataFile
 from windrow.sidecar import Sidecar
 
-__all__ = ["KeptSpace", "Placed", "VirtualFile", "lay_out"]
+__all__ = ["CachedSpace", "Placed", "VirtualFile", "lay_out"]
 
 TAIL_PADDING = 256 * 2**10
 """DuckDB reads up to so many bytes before the footer, which should be nobody's data."""
@@ -154,7 +154,7 @@ def lay_out(files: Sequence[DataFile], schema: VirtualSchema, parts: Sequence[Pa
     )
 
 
-class KeptSpace:
+class CachedSpace:
     """An address space of all files of a list, in which row groups and granules keep their addresses from scan to scan.
 
     A row group, or a single granule, is put into it when it is first asked for, and encoded when a footer first needs

@@ -11,8 +11,8 @@ from windrow.engines.duckdb.relations import Relation
 from windrow.errors import Damaged, Incompatible, NotFound
 from windrow.planning.data_files import DataFile, open_sidecars
 from windrow.planning.foreign_files import ForeignFiles
-from windrow.planning.listed_files import KeptFiles
-from windrow.planning.scan_plan import ScanPlan, plan_kept
+from windrow.planning.listed_files import ListedFiles
+from windrow.planning.scan_plan import ScanPlan, plan_listed
 from windrow.planning.virtual_schema import arrow_schema
 from windrow.questions.naming import Question
 
@@ -22,14 +22,14 @@ _BUDGET = 2**26
 
 
 class ForeignRelations:
-    """What paths, globs and addresses stand for; those that were asked for last are known already.
+    """What paths, globs and addresses stand for; those that were named last are cached.
 
-    Files are looked for every time. What is kept is what plans of the very same files are made from.
+    Files are looked for every time. Cached is what plans of the very same files are made from.
     """
 
     def __init__(self, files: ForeignFiles, *, budget: int = _BUDGET) -> None:
         self.files = files
-        self._relations: BoundedCache[str, tuple[KeptFiles, Relation]] = BoundedCache(
+        self._relations: BoundedCache[str, tuple[ListedFiles, Relation]] = BoundedCache(
             "foreign files", budget=budget, least=1
         )
 
@@ -40,35 +40,35 @@ class ForeignRelations:
         are named like `key=value` are columns to DuckDB, so files in them are its own affair.
         """
         try:
-            found = self.files.find(pattern)
-            if "://" not in pattern and any("=" in unquote(file.store.url) for file in found):
-                count_bypass(self.files.context.cache, CacheKind.DATA_FILE_FOOTER, len(found))
+            files = self.files.find(pattern)
+            if "://" not in pattern and any("=" in unquote(file.store.url) for file in files):
+                count_bypass(self.files.context.cache, CacheKind.DATA_FILE_FOOTER, len(files))
                 return None
             cached = self._relations.get(pattern)
-            if cached is None or cached[0].files != found:
+            if cached is None or cached[0].files != files:
                 self._relations.drop(pattern)
-                cached = self._made(pattern, found)
+                cached = self._made(pattern, files)
         except (NotFound, Damaged, Incompatible) as error:
             if "://" in pattern:
                 raise
             if not isinstance(error, NotFound):
-                count_bypass(self.files.context.cache, CacheKind.DATA_FILE_FOOTER, len(found))
+                count_bypass(self.files.context.cache, CacheKind.DATA_FILE_FOOTER, len(files))
             return None
         self._relations.put(pattern, cached, cached[0].weight)
         return cached[1]
 
-    def _made(self, pattern: str, found: Sequence[DataFile]) -> tuple[KeptFiles, Relation]:
-        context, kept = self.files.context, KeptFiles(found)
-        schema = arrow_schema(open_sidecars(context, found)[0])
+    def _made(self, pattern: str, files: Sequence[DataFile]) -> tuple[ListedFiles, Relation]:
+        context, listed = self.files.context, ListedFiles(files)
+        schema = arrow_schema(open_sidecars(context, files)[0])
 
         def plan(question: Question) -> ScanPlan:
-            asked = question if context.prune else Question(question.columns, None)
-            kept.open(context, kept.places)
-            with kept.lock:
-                return plan_kept(context, kept, kept.places, asked)
+            wanted = question if context.prune else Question(question.columns, None)
+            listed.open(context, listed.places)
+            with listed.lock:
+                return plan_listed(context, listed, listed.places, wanted)
 
         def forget() -> None:
             self._relations.drop(pattern)
             self.files.forget(pattern)
 
-        return kept, Relation(schema, plan, forget=forget)
+        return listed, Relation(schema, plan, forget=forget)
