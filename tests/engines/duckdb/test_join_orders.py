@@ -211,12 +211,26 @@ def test_the_engine_runs_queries_in_a_better_order(tables, tmp_path, monkeypatch
 
 def test_a_shape_that_runs_as_it_is_is_looked_at_again_after_a_while(files, monkeypatch):
     looks = []
-    monkeypatch.setattr(join_orders, "reordered", lambda *_: looks.append(1))
+    monkeypatch.setattr(join_orders, "reordered", lambda *given: looks.append(given[1]))
     naming = Naming.of(TEXTS["q05"])
-    given = (naming, TEXTS["q05"], {}, lambda _: files.known, files.connection)
-    for _ in range(33):
-        assert in_better_order(*given) == TEXTS["q05"]
+
+    def ask(query, known=files.known):
+        return in_better_order(naming, query, {}, lambda _: known, files.connection)
+
+    queries = [f"{TEXTS['q05']} limit {number}" for number in range(34)]
+    assert [ask(query) for query in queries] == queries
+    assert looks == [queries[0], queries[32]]
+    ask(queries[32])
     assert len(looks) == 2
-    other = replace(files.known, tables=dict.fromkeys(files.known.tables, TableStatistics(1)))
-    in_better_order(naming, TEXTS["q05"], {}, lambda _: other, files.connection)
+    ask(queries[32], replace(files.known, tables=dict.fromkeys(files.known.tables, TableStatistics(1))))
     assert len(looks) == 3
+
+
+def test_a_better_order_is_used_again_for_the_same_query_alone(files, monkeypatch):
+    looks = []
+    better = join_orders.Reordered("select 1", (2.0,))
+    monkeypatch.setattr(join_orders, "reordered", lambda *given: looks.append(given[1]) or better)
+    naming = Naming.of(TEXTS["q05"])
+    for query in ("one", "one", "two"):
+        assert in_better_order(naming, query, {}, lambda _: files.known, files.connection) == "select 1"
+    assert looks == ["one", "two"]

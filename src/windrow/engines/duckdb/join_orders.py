@@ -45,10 +45,23 @@ _SKIPPED = 31
 
 @dataclass(slots=True)
 class _Look:
-    """A look at a query that was in vain."""
+    """What came of a look at a query; its shape may be met again."""
 
+    query: str
+    text: str | None
+    """The query in a better order; None where it runs as it is."""
     tables: tuple[TableStatistics, ...]
     skips: int
+
+    def answers(self, query: str, known: Known) -> bool:
+        """Whether a query of the same shape needs no look: it is the same, or ones like it run as they are."""
+        tables = tuple(known.tables.values())
+        if len(tables) != len(self.tables) or not all(map(is_, tables, self.tables)):
+            return False
+        if query == self.query:
+            return True
+        self.skips -= 1
+        return self.text is None and self.skips >= 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,22 +97,14 @@ def in_better_order(
         return query
     # Names that rows keep in a map are columns of a view that no schema lists.
     known = known_of({name.lower(): each.columns for name, each in relations.items() if not each.attributes})
-    if known is None or _was_in_vain(naming, known):
+    if known is None:
         return query
-    better = reordered(naming.tree, query, known, cursor)
-    if better is None:
-        naming.prepared[_LOOK] = _Look(tuple(known.tables.values()), _SKIPPED)
-    return query if better is None else better.text
-
-
-def _was_in_vain(naming: Naming, known: Known) -> bool:
-    """Whether a query of the same shape, over the same statistics, was looked at lately and ran as it is."""
     look = naming.prepared.get(_LOOK)
-    tables = tuple(known.tables.values())
-    if look is None or look.skips == 0 or len(tables) != len(look.tables) or not all(map(is_, tables, look.tables)):
-        return False
-    look.skips -= 1
-    return True
+    if look is None or not look.answers(query, known):
+        better = reordered(naming.tree, query, known, cursor)
+        look = _Look(query, None if better is None else better.text, tuple(known.tables.values()), _SKIPPED)
+        naming.prepared[_LOOK] = look
+    return look.text or query
 
 
 def reordered(tree: exp.Expr, query: str, known: Known, cursor: duckdb.DuckDBPyConnection) -> Reordered | None:
