@@ -58,9 +58,8 @@ class VirtualFileSystem(AbstractFileSystem):  # type: ignore[misc]
         self._readers: dict[str, VirtualReader] = {}
 
     @contextmanager
-    def serving(self, reader: VirtualReader, name: str | None = None) -> Iterator[str]:
-        """Serve a file while the block lasts; gives its path, which is a new one where no name is given."""
-        name = name or f"scan-{next(_numbers)}.parquet"
+    def serving(self, reader: VirtualReader, name: str) -> Iterator[str]:
+        """Serve a file under a name while the block lasts; gives its path."""
         # One step, so that of two who want a name at the same time one is refused.
         if self._readers.setdefault(name, reader) is not reader:
             raise AlreadyExists(f"virtual file {name!r}: another query is reading under this name; choose another name")
