@@ -74,14 +74,46 @@ def test_records_take_turns_and_never_overlap(path: Path) -> None:
     assert path.stat().st_size < 1500
 
 
+def test_a_fast_commit_patches_the_record_before_last(path: Path) -> None:
+    recorder = Recorder()
+    writer = TxnWriter(path, recorder)
+    for rows in (1, 2):
+        writer.commit(state(writer.current, rows))
+    places = path.read_bytes()[8:64]
+    recorder.calls.clear()
+    committed = writer.commit_fast(replace(state(writer.current, 9), seq_txn=4, symbols=((6, 7),)))
+    assert [call for call, _, _ in recorder.calls] == ["write", "sync", "write", "sync"]
+    assert path.read_bytes()[8:64] == places
+    read = read_txn(path)
+    assert (read.version, read.transient_rows, read.max_timestamp, read.seq_txn) == (3, 9, 9, 4)
+    assert read.symbols == ((6, 7),)
+    assert read.partitions == committed.partitions
+
+
+@pytest.mark.parametrize("change", ["first", "partition", "word", "structure"])
+def test_a_fast_commit_of_more_writes_a_whole_record(path: Path, change: str) -> None:
+    writer = TxnWriter(path)
+    if change != "first":
+        writer.commit(state(writer.current, 1))
+        writer.commit(state(writer.current, 2))
+    new = state(writer.current, 9, 2 if change == "partition" else 1)
+    if change == "word":
+        new = replace(new, partitions=(replace(new.partitions[0], word=101),))
+    if change == "structure":
+        new = replace(new, structure_version=1)
+    committed = writer.commit_fast(new)
+    assert read_txn(path).partitions == committed.partitions
+    assert read_txn(path).structure_version == new.structure_version
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_a_golden_table_takes_further_commits(case: str, tmp_path: Path) -> None:
     path = tmp_path / "_txn"
     path.write_bytes((GOLDEN / case / "_txn").read_bytes())
     old = read_txn(path)
     writer = TxnWriter(path)
-    for _ in range(3):
-        writer.commit(replace(writer.current, seq_txn=writer.current.seq_txn + 1))
+    for commit in (writer.commit, writer.commit_fast, writer.commit_fast):
+        commit(replace(writer.current, seq_txn=writer.current.seq_txn + 1))
     new = read_txn(path)
     assert (new.version, new.seq_txn) == (old.version + 3, old.seq_txn + 3)
     assert (new.partitions, new.symbols) == (old.partitions, old.symbols)
@@ -101,13 +133,13 @@ def test_a_golden_record_is_written_as_questdb_wrote_it(case: str, tmp_path: Pat
     assert ours == record
 
 
-@given(st.lists(st.tuples(st.integers(1, 6), st.integers(0, 2**44 - 1)), max_size=12))
+@given(st.lists(st.tuples(st.integers(1, 6), st.integers(0, 2**44 - 1), st.booleans()), max_size=12))
 def test_any_sequence_of_commits_reads_back(tmp_path_factory: pytest.TempPathFactory, steps: list) -> None:
     path = tmp_path_factory.mktemp("txn") / "_txn"
     create_txn(path, empty_txn())
     writer = TxnWriter(path)
-    for partitions, rows in steps:
-        new = writer.commit(state(writer.current, rows, partitions))
+    for partitions, rows, fast in steps:
+        new = (writer.commit_fast if fast else writer.commit)(state(writer.current, rows, partitions))
         read = read_txn(path)
         assert replace(read, checksum=0) == replace(new, checksum=0)
 

@@ -36,6 +36,12 @@ __all__ = ["TxnWriter", "create_txn", "empty_txn"]
 
 EMPTY_MIN, EMPTY_MAX = 2**63 - 1, -(2**63)
 """The least and the greatest timestamp of a table without rows."""
+_FAST = (
+    slice(0, 16),  # txn, transient rows
+    slice(32, 40),  # greatest timestamp
+    slice(80, 128),  # sequencer transaction, lag, undefined bytes
+)
+"""The bytes of a record's fixed part that a fast commit may change."""
 
 
 def empty_txn(*, symbol_columns: int = 0) -> Txn:
@@ -65,7 +71,7 @@ def empty_txn(*, symbol_columns: int = 0) -> Txn:
 
 def create_txn(path: str | os.PathLike[str], txn: Txn, files: Files | None = None) -> None:
     """Put a new file in place, durably; readers see all of it or none."""
-    record, place = _encode(_numbered(txn, txn.version), HEADER_SIZE)
+    record, place = _encode(_numbered(txn, txn.version), HEADER_SIZE, fast=False)
     header = bytearray(HEADER_SIZE)
     VERSION.pack_into(header, 0, txn.version)
     PLACE.pack_into(header, PLACE_OFFSETS[txn.version & 1], *place)
@@ -87,11 +93,30 @@ class TxnWriter:
     def commit(self, txn: Txn) -> Txn:
         """Make a state the current one: a whole new record. Returns it with its transaction number."""
         new = _numbered(txn, self.current.version + 1)
-        size = len(_encode(new, 0)[0])
+        size = len(_encode(new, 0, fast=False)[0])
         offset = HEADER_SIZE if HEADER_SIZE + size <= self._place.offset else self._place.end
-        record, place = _encode(new, offset)
+        record, place = _encode(new, offset, fast=False)
         self._files.write_at(self._path, offset, record)
         self._files.write_at(self._path, PLACE_OFFSETS[new.version & 1], PLACE.pack(*place))
+        return self._publish(new, place)
+
+    def commit_fast(self, txn: Txn) -> Txn:
+        """Make a state the current one by patching the record before last; a whole record where more has changed.
+
+        Only rows of the last partition, the greatest timestamp, the sequencer transaction, the lag and the symbol
+        counts may differ from that record.
+        """
+        new = _numbered(txn, self.current.version + 1)
+        place = self._other_place()
+        if place is None:
+            return self.commit(txn)
+        with self._path.open("rb") as file:
+            file.seek(place.offset)
+            old = file.read(place.size)
+        record, _ = _encode(new, place.offset, fast=True)
+        if not _same_structure(old, record, place):
+            return self.commit(txn)
+        self._files.write_at(self._path, place.offset, record[: FIXED.size + place.symbols_size])
         return self._publish(new, place)
 
     def _publish(self, new: Txn, place: Place) -> Txn:
@@ -100,6 +125,16 @@ class TxnWriter:
         self._files.sync(self._path)
         self.current, self._place = new, place
         return new
+
+    def _other_place(self) -> Place | None:
+        """Where the record before last is; None where it cannot be used."""
+        with self._path.open("rb") as file:
+            header = file.read(HEADER_SIZE)
+        place = Place(*PLACE.unpack_from(header, PLACE_OFFSETS[~self.current.version & 1]))
+        apart = place.end <= self._place.offset or place.offset >= self._place.end
+        if place.offset < HEADER_SIZE or not apart or place[1:] != self._place[1:]:
+            return None
+        return place
 
 
 def _numbered(txn: Txn, version: int) -> Txn:
@@ -113,10 +148,10 @@ def _numbered(txn: Txn, version: int) -> Txn:
     return replace(txn, version=version, txn=version)
 
 
-def _encode(txn: Txn, offset: int) -> tuple[bytes, Place]:
+def _encode(txn: Txn, offset: int, *, fast: bool) -> tuple[bytes, Place]:
     lag = txn.lag_min_timestamp, txn.lag_max_timestamp, txn.txn, txn.seq_txn, txn.lag_rows
-    # QuestDB drops the sign in a whole record.
-    checksum = lag_checksum(*lag, abs(txn.lag_txn_count))
+    # QuestDB drops the sign in a whole record and leaves it in a patched one.
+    checksum = lag_checksum(*lag, txn.lag_txn_count if fast else abs(txn.lag_txn_count))
     stamped = replace(txn, checksum=checksum)
     try:
         fixed = FIXED.pack(*(getattr(stamped, field) for field in FIXED_FIELDS), len(txn.symbols))
@@ -129,3 +164,20 @@ def _encode(txn: Txn, offset: int) -> tuple[bytes, Place]:
 
 def _encode_partition(partition: Partition) -> bytes:
     return PARTITION.pack(partition.timestamp, partition.flags | partition.rows, partition.name_txn, partition.word)
+
+
+def _same_structure(old: bytes, new: bytes, place: Place) -> bool:
+    """Whether two records of one place differ only where a fast commit may change them."""
+    if len(old) != len(new):
+        return False
+    first, second = bytearray(old), bytearray(new)
+    last = place.size - PARTITION.size + VERSION.size
+    symbols = slice(FIXED.size, FIXED.size + place.symbols_size)
+    for record in (first, second):
+        for part in (*_FAST, symbols):
+            record[part] = bytes(len(record[part]))
+        if place.partitions_size:
+            # Readers take the rows of the last partition from the transient rows.
+            (masked,) = struct.unpack_from("<Q", record, last)
+            struct.pack_into("<Q", record, last, masked & ~ROWS_MASK)
+    return first == second
