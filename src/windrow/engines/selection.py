@@ -75,12 +75,17 @@ class Selection:
         """The query of the rows, or of their number."""
         return Request(
             self._query(sql_name(self.name), self.where, count=count),
-            FixedTables({self.name: lambda: self.relation}),
+            FixedTables({self.name: lambda: self._lasting}),
             context=context,
             allowed=allowed,
             pruned_by=self.pruned_by,
             refusal=self._refusal,
         )
+
+    @cached_property
+    def _lasting(self) -> Relation:
+        """The relation, of which no query releases anything: the next engine reads it again."""
+        return self.relation if self.relation.release is None else replace(self.relation, release=None)
 
     def _refusal(self, error: duckdb.Error) -> InvalidInput:
         return InvalidInput(f"scan of {self.name!r} failed: {_problem(error)}")

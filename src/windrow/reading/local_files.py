@@ -50,6 +50,11 @@ class OpenFiles:
         if opened is not None:
             opened.check()
 
+    def close(self) -> None:
+        """Let go of all files; each is closed when the last read of it ends."""
+        with self._lock:
+            self._opened.clear()
+
 
 class NearFile:
     """A file on this machine."""

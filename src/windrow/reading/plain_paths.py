@@ -7,6 +7,8 @@ has to be waited for: a virtual file has it fetch ahead.
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import numpy as np
 
 from windrow.planning.data_files import DataFile
@@ -49,12 +51,13 @@ def _is_in_memory(virtual: VirtualFile) -> bool:
     """Whether the system has what is needed in memory, as far as some places tell."""
     needed = needed_bytes(virtual)
     places = needed[np.linspace(0, len(needed) - 1, min(len(needed), _PROBES)).astype(np.int64)]
-    pool, opened = OpenFiles(), dict[int, NearFile]()
-    for number, offset, _ in places.tolist():
-        file = virtual.files[number]
-        if file.store.local is None:
-            return False
-        near = opened.setdefault(number, NearFile(file, file.store.local, pool))
-        if not pool.get(near).is_at_hand(offset):
-            return False
+    opened = dict[int, NearFile]()
+    with closing(OpenFiles()) as pool:
+        for number, offset, _ in places.tolist():
+            file = virtual.files[number]
+            if file.store.local is None:
+                return False
+            near = opened.setdefault(number, NearFile(file, file.store.local, pool))
+            if not pool.get(near).is_at_hand(offset):
+                return False
     return True

@@ -134,6 +134,7 @@ class VirtualReader(Closing):
         """Let go of files and of requests that were not needed; reads that have begun still get their bytes."""
         self._is_closed = True
         self._remote.close()
+        self._pool.close()
         # New lists: a read that has begun goes on with the old ones.
         self._sources, self._placed, self._starts = [], [], []
 
