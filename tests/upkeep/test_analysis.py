@@ -81,3 +81,20 @@ def test_a_file_that_cannot_be_read_is_named(filled, world):
     store.put(info.key, content[:50] + bytes(len(content) - 50 - 1000) + content[-1000:])
     with pytest.raises(Damaged, match="windrow check events --data"):
         filled.upkeep.analyze()
+
+
+def test_statistics_survive_a_merge_and_nothing_is_read_for_them(lake, table):
+    for start in (0, 500, 1000):
+        table.ingest(rows(start, 500))
+    events = lake.table("events")
+    events.upkeep.analyze()
+    before = known(events, ["host", "value"])
+    assert before.column("host").distinct.estimate == 20
+    merged = lake.table("events").compact.run(threads=1)
+    assert (merged.done, merged.splits_out) == (1, 1)
+    after = known(lake.table("events"), ["host", "value"])
+    assert after.column("host") == before.column("host")
+    assert (after.column("value").minimum, after.column("value").maximum) == (0.0, 749.5)
+    assert after.column("value").distinct.estimate == pytest.approx(1500, rel=0.06)
+    assert {row["host"] == f"host-{int(row['value'] * 2) % 20}" for row in after.sample.to_pylist()} == {True}
+    assert events.upkeep.analyze().columns == 0

@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from windrow.compaction.merge_report import MergeReport
 from windrow.compaction.planner import PlannedMerge
 from windrow.compaction.probe import culprits, may_be_poisoned
-from windrow.errors import InvariantViolation, StorageError, WindrowError
+from windrow.errors import InvariantViolation, NotFound, StorageError, WindrowError
 from windrow.merging.merge import MergeOptions
 from windrow.merging.splits import merge_splits
 from windrow.model.settings import TableSettings, Verify
 from windrow.model.split import SplitMetadata
+from windrow.sidecar import Sidecar
 from windrow.splits.writer import SplitName
-from windrow.storage import Store, reach_store
+from windrow.storage import ByteRange, Store, reach_store
 
 __all__ = ["Job", "MergeTask"]
 
@@ -60,6 +61,15 @@ class MergeTask:
         except Exception as error:
             return _failure(store, job, splits, error, time.perf_counter() - start)
         return MergeReport(job.commit_id, job.attempt, time.perf_counter() - start, merged)
+
+    def row_groups(self, split: SplitMetadata) -> list[int]:
+        """The rows of the row groups of a split that was merged, as its sidecar has them."""
+        place = split.sidecar
+        if place is None:
+            raise NotFound(f"{split.key}: it has no sidecar; run windrow check {self.table} --repair")
+        store = reach_store(self.lake_url, self.store_options)
+        [data] = store.get_ranges(place.key, [ByteRange(place.offset, place.length)])
+        return [int(rows) for rows in Sidecar.of(data, name=place.key, verify=False).row_counts]
 
     def _merge(
         self, store: Store, job: Job, splits: Sequence[SplitMetadata], task_attempt: int

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from windrow.compaction.merge_report import MergeReport
 from windrow.compaction.merge_task import Job
 from windrow.compaction.outcomes import MergeOutcome, Outcome
-from windrow.errors import CommitUnknown, Conflict, LeaseExpired, MetastoreError, WindrowError
+from windrow.errors import CommitUnknown, Conflict, LeaseExpired, MetastoreError, NotFound, WindrowError
 from windrow.metastore import CommitState, Metastore
 from windrow.model.invariants import require
+from windrow.model.split import SplitMetadata
+from windrow.statistics.inheritance import RowGroups, inherit
 
 __all__ = ["Publisher"]
 
 _log = logging.getLogger(__name__)
+
+
+def _unknown(split: SplitMetadata) -> Sequence[int]:
+    raise NotFound(f"{split.key}: its row groups are not known here")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +37,8 @@ class Publisher:
     waits: tuple[float, ...] = (0.5, 2.0, 8.0)
     """Seconds to wait before a publish that the metastore did not answer is tried again."""
     sleep: Callable[[float], None] = time.sleep
+    row_groups: RowGroups = _unknown
+    """The rows of row groups, for the statistics of a merged split."""
 
     def publish(self, job: Job, report: MergeReport) -> MergeOutcome:
         """Publish a merge whose outputs are stored; inputs that are no longer visible discard it."""
@@ -47,6 +55,7 @@ class Publisher:
         except WindrowError as error:
             self.give_up(job)
             return MergeOutcome.of(merge, job.commit_id, Outcome.FAILED, str(error), seconds=report.seconds)
+        inherit(self.metastore, self.table_id, merge.splits(), report.splits, self.row_groups)
         return MergeOutcome.of(
             merge,
             job.commit_id,

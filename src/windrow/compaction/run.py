@@ -61,7 +61,9 @@ class Compaction:
 
     def _waves(self, merges: Iterator[PlannedMerge], tally: Tally, leases: Leases) -> RunState:
         bound = self.table.settings.policy.rewrites_bound
-        publisher = Publisher(self.metastore, self.table.table_id, self.run_id, bound, sleep=self.sleep)
+        publisher = Publisher(
+            self.metastore, self.table.table_id, self.run_id, bound, sleep=self.sleep, row_groups=self.task.row_groups
+        )
         while not self.cancelled.is_set():
             wave = {self.new_id(): merge for merge in islice(merges, _WAVE)}
             if not wave:

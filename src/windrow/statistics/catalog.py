@@ -47,8 +47,8 @@ class TableCatalog:
         self._metastore = metastore
         self._table_id = table_id
 
-    def load(self, files: Collection[FileId], columns: Collection[str]) -> dict[str, Columns]:
-        """What is known of some columns of splits, by the id of a split."""
+    def load(self, files: Collection[FileId], columns: Collection[str] | None) -> dict[str, Columns]:
+        """What is known of some columns of splits, or of all, by the id of a split."""
         by_key, known = {file.key: file for file in files}, dict[str, Columns]()
         try:
             stored = self._metastore.statistics(self._table_id, list(by_key), columns)

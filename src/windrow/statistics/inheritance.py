@@ -1,0 +1,64 @@
+"""What is known of splits passes to the split that they are merged into, and no data is read for it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from windrow.errors import WindrowError
+from windrow.metastore import Metastore
+from windrow.model.split import SplitMetadata
+from windrow.statistics.catalog import Columns, TableCatalog
+from windrow.statistics.column_summary import ColumnSummary, merged_summary
+from windrow.statistics.layout import FileLayout, split_id_of
+
+__all__ = ["RowGroups", "inherit"]
+
+_log = logging.getLogger(__name__)
+
+RowGroups = Callable[[SplitMetadata], Sequence[int]]
+"""The rows of the row groups of a split."""
+
+
+def inherit(
+    metastore: Metastore,
+    table_id: str,
+    inputs: Sequence[SplitMetadata],
+    outputs: Sequence[SplitMetadata],
+    row_groups: RowGroups,
+) -> None:
+    """Store for a merged split what is known of its inputs; of several outputs nobody knows which has which values.
+
+    Where nothing is known, row groups are not looked up. What fails is passed over: it is learnt again.
+    """
+    if len(outputs) != 1:
+        return
+    catalog, [output] = TableCatalog(metastore, table_id), outputs
+    known = catalog.load([split_id_of(split) for split in inputs], None)
+    if not known:
+        return
+    try:
+        layout = FileLayout(split_id_of(output), tuple(row_groups(output)))
+    except WindrowError as error:
+        _log.debug("statistics of the inputs of %s are not kept: %s", output.split_id, error)
+        return
+    catalog.store(_merged([known.get(split.split_id, {}) for split in inputs], inputs, layout))
+
+
+def _merged(known: Sequence[Columns], inputs: Sequence[SplitMetadata], layout: FileLayout) -> Columns:
+    kinds = {name: summary.type for columns in known for name, summary in columns.items()}
+    layouts = [_layout_of(columns, split) for columns, split in zip(known, inputs, strict=True)]
+    merged: Columns = {}
+    for name, kind in kinds.items():
+        parts = [
+            columns.get(name) or ColumnSummary.empty(own, kind) for columns, own in zip(known, layouts, strict=True)
+        ]
+        summary = merged_summary(parts, layout)
+        if summary is not None:
+            merged[name] = summary
+    return merged
+
+
+def _layout_of(columns: Columns, split: SplitMetadata) -> FileLayout:
+    """The layout of an input; of one of which nothing is known, one that stands for its rows."""
+    return next((each.layout for each in columns.values()), FileLayout(split_id_of(split), (split.row_count,)))
