@@ -16,6 +16,7 @@ from windrow.model.scope import DEFAULT_SOURCE
 from windrow.model.shown import ShownByField
 from windrow.model.split import SplitMetadata
 from windrow.model.window import Window
+from windrow.statistics.report import StatisticsRow, statistics_rows
 
 __all__ = [
     "ColumnRow",
@@ -292,6 +293,14 @@ class Inspect:
     def columns(self) -> Rows[ColumnRow]:
         """Return the columns, in order of their field ids."""
         return _columns(self.metastore, *self._snapshot())
+
+    def statistics(self) -> Rows[StatisticsRow]:
+        """Return what is known of the values of each column; no data is read.
+
+        >>> metrics.upkeep.analyze()  # doctest: +SKIP
+        >>> metrics.inspect.statistics()  # doctest: +SKIP
+        """
+        return Rows(StatisticsRow, tuple(statistics_rows(self.metastore, *self._snapshot())))
 
     def _table_id(self) -> str:
         return self.metastore.table(self.name).table_id

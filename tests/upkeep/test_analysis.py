@@ -98,3 +98,22 @@ def test_statistics_survive_a_merge_and_nothing_is_read_for_them(lake, table):
     assert after.column("value").distinct.estimate == pytest.approx(1500, rel=0.06)
     assert {row["host"] == f"host-{int(row['value'] * 2) % 20}" for row in after.sample.to_pylist()} == {True}
     assert events.upkeep.analyze().columns == 0
+
+
+def test_what_was_learnt_is_listed_by_column(filled):
+    before = {row.column: row for row in filled.inspect.statistics()}
+    assert (before["host"].rows, before["host"].learnt_rows, before["host"].distinct) == (3000, 0, None)
+    filled.upkeep.analyze(["host", "value"])
+    after = {row.column: row for row in filled.inspect.statistics()}
+    host = after["host"]
+    assert (host.learnt_rows, host.distinct, host.distinct_error, host.is_exact) == (3000, 20, 0.0, True)
+    assert (host.nulls, host.minimum, host.maximum) == (0, "host-0", "host-9")
+    assert after["timestamp"] == before["timestamp"]
+    assert abs(after["value"].distinct - 3000) < 3 * after["value"].distinct_error * 3000
+
+
+def test_rows_that_come_later_make_counts_vague(filled):
+    filled.upkeep.analyze(["host"])
+    filled.ingest(rows(9000, 500))
+    [host] = [row for row in filled.inspect.statistics() if row.column == "host"]
+    assert (host.rows, host.learnt_rows, host.distinct_error, host.is_exact) == (3500, 3000, None, False)

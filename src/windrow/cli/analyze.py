@@ -1,4 +1,4 @@
-"""`windrow analyze`: statistics of a table at once, for who will not wait for queries to leave them behind."""
+"""`windrow analyze`: statistics of the columns of a table."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["analyze"]
 @click.argument("columns", nargs=-1)
 @pass_invocation
 def analyze(invocation: Invocation, table: str, columns: tuple[str, ...]) -> None:
-    """Read what is not known of COLUMNS of TABLE, or of all, for plans of later queries.
+    """Read those values of COLUMNS of TABLE, or of all, that were not read before, and store their statistics.
 
-    Queries leave the same statistics behind for the columns that they read.
+    `windrow inspect statistics` lists them. Merges pass them on to the files that they write.
     """
     with invocation.lake() as lake, ticking(f"analyzing {table}") as advance:
         result = lake.table(table).upkeep.analyze(columns or None, on_splits=advance).to_dict()

@@ -81,6 +81,11 @@ _VIEWS = (
     ),
     _View("columns", "List the columns of TABLE with their types and Parquet field ids.", "name type field_id"),
     _View(
+        "statistics",
+        "List what `windrow analyze` learnt of the columns of TABLE: distinct values, nulls, least and greatest.",
+        "column rows learnt_rows distinct distinct_error is_exact nulls minimum maximum",
+    ),
+    _View(
         "sources",
         "List the sources of TABLE with the rows that came of each and those that were dropped.",
         "source commits rows late future conflicting unfit rounded",

@@ -1,0 +1,55 @@
+"""What is known of the columns of a table, as rows for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+from windrow.metastore import Metastore
+from windrow.statistics.catalog import TableCatalog
+from windrow.statistics.layout import split_id_of
+from windrow.statistics.table_summary import table_statistics
+
+__all__ = ["StatisticsRow", "statistics_rows"]
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticsRow:
+    """What is known of one column."""
+
+    column: str
+    rows: int
+    """Rows of the table."""
+    learnt_rows: int
+    """Rows whose values were read for it."""
+    distinct: int | None
+    """How many different values there are; None when nothing is known."""
+    distinct_error: float | None
+    """The relative standard error of that; 0 for an exact count."""
+    is_exact: bool
+    nulls: int | None
+    minimum: str | None
+    maximum: str | None
+
+
+def statistics_rows(metastore: Metastore, table_id: str, version: int) -> Iterator[StatisticsRow]:
+    """What is known of each column; one column after the other, since there may be many splits."""
+    splits = list(chain.from_iterable(metastore.splits(table_id, version)))
+    files, sizes = [split_id_of(split) for split in splits], {split.split_id: split.row_count for split in splits}
+    catalog = TableCatalog(metastore, table_id)
+    for name in [each.name for each in metastore.columns(table_id, version)]:
+        known = catalog.load(files, [name])
+        column = table_statistics(sizes, known, [name]).column(name)
+        distinct = column.distinct
+        yield StatisticsRow(
+            column=name,
+            rows=sum(sizes.values()),
+            learnt_rows=sum(columns[name].known_rows for columns in known.values()),
+            distinct=None if distinct is None else round(distinct.estimate),
+            distinct_error=None if distinct is None or distinct.is_vague else distinct.error,
+            is_exact=distinct is not None and distinct.is_exact,
+            nulls=column.null_count,
+            minimum=None if column.minimum is None else str(column.minimum),
+            maximum=None if column.maximum is None else str(column.maximum),
+        )
