@@ -25,6 +25,7 @@ from windrow.planning.listed_files import ListedVersions
 from windrow.reading.cells import Cells
 from windrow.reading.forcing import Forcing
 from windrow.reading.pins import Pins
+from windrow.statistics.catalog import FolderCatalog
 from windrow.storage import Store, options_for, patient_if_remote, reach_store
 
 __all__ = ["Context"]
@@ -57,6 +58,8 @@ class Context:
     """For parsed sidecars."""
     decoded: Cells | None = field(default=None, repr=False, compare=False)
     """For what is decoded for small questions; None keeps none."""
+    learnt: FolderCatalog | None = field(default=None, repr=False, compare=False)
+    """Statistics of files that are in no table; None keeps none."""
     reading: Store | None = None
     """The store as queries read it: a remote one is requested again when it is slow."""
     prune: bool = True

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from windrow.cache import Cache, Caches, CacheSettings, MemoryCache, counted, default_cache
+from windrow.cache import Cache, Caches, CacheSettings, MemoryCache, cache_folder, counted, default_cache
 from windrow.closing import Closing
 from windrow.context import Context
 from windrow.databases import Database, open_database
@@ -31,6 +32,7 @@ from windrow.planning.data_files import weight_of
 from windrow.planning.scan_plan import ScanPlan
 from windrow.questdb.snapshot import Native
 from windrow.reading.cells import Cells
+from windrow.statistics.catalog import FolderCatalog
 from windrow.table import Table
 
 if TYPE_CHECKING:
@@ -328,6 +330,8 @@ def open_lake(
     if cache is not None and settings.decoded_bytes and prune:
         # Without pruning, every row goes through the engine.
         caches["decoded"] = Cells(settings.decoded_bytes)
+    if isinstance(cache, CacheSettings) and cache.disk_bytes:
+        caches["learnt"] = FolderCatalog((cache.folder or cache_folder(os.environ)) / "statistics")
     parts |= {name: part for name, part in caches.items() if part is not None}
     context = Context.open(str(url), metastore, store_options, prune=prune, **parts)
     return Lake(context, sidecars_beside=beside, cache=None if cache is None else settings)

@@ -6,7 +6,7 @@ only has to follow the `Cache` protocol. Without one nothing is cached; `windrow
 
 from windrow.cache.caches import Caches
 from windrow.cache.counted import CountedCache, count_bypass, counted
-from windrow.cache.default import CacheSettings, default_cache
+from windrow.cache.default import CacheSettings, cache_folder, default_cache
 from windrow.cache.disk import DiskCache
 from windrow.cache.layers import LayeredCache
 from windrow.cache.memory import MemoryCache
@@ -31,6 +31,7 @@ __all__ = [
     "NoCache",
     "RoutingCache",
     "Supplier",
+    "cache_folder",
     "count_bypass",
     "counted",
     "default_cache",

@@ -18,6 +18,7 @@ from windrow.sidecar.build import build_sidecar, footer_bytes_of
 from windrow.sidecar.convert import Read
 from windrow.sidecar.pruning import FEW_ROW_GROUPS, MOST_JUDGED
 from windrow.sidecar.sound import sound_sidecar
+from windrow.statistics.layout import FileId
 from windrow.storage import (
     ByteRange,
     Identity,
@@ -29,7 +30,7 @@ from windrow.storage import (
     uri_of,
 )
 
-__all__ = ["DataFile", "build_for", "open_sidecars", "split_file"]
+__all__ = ["DataFile", "build_for", "file_id_of", "open_sidecars", "split_file"]
 
 _OBJECT_BYTES, _COLUMN_BYTES = 12_000, 850
 """What a parsed sidecar takes besides its bytes: objects, arrays and sections, and the schema of each column."""
@@ -89,6 +90,11 @@ def split_file(context: ScanContext, split: SplitMetadata, stores: dict[str, Sto
     name = name if local_path(split.key) is None else str(local_path(split.key)).rpartition("/")[2]
     identity = Identity(split.size_bytes, split.etag)
     return DataFile(stores[folder], name, identity, split.sidecar, context.store, epoch=epoch)
+
+
+def file_id_of(file: DataFile) -> FileId:
+    """What statistics of a file that is in no table are stored under."""
+    return FileId(file.uri, str(file.identity))
 
 
 def open_sidecars(context: ScanContext, files: Sequence[DataFile]) -> list[Sidecar]:
