@@ -39,7 +39,9 @@ __all__ = [
 
 _ROUNDED = 0.05
 _TICKS = os.sysconf("SC_CLK_TCK")
-_NOT_BENCHMARKS = ("__init__", "__main__", "measure", "query_tables")
+_NOT_BENCHMARKS = ("__init__", "__main__", "bars", "measure", "pages", "query_tables", "tpch")
+_PART = "statistics_"
+"""Parts of one benchmark begin so."""
 
 
 class Size(IntEnum):
@@ -79,7 +81,7 @@ def options(argv: Sequence[str] | None, doc: str | None, paths: Mapping[str, str
 def names() -> list[str]:
     """Return the names of all benchmarks."""
     found = (path.stem for path in Path(__file__).parent.glob("*.py"))
-    return sorted(name for name in found if name not in _NOT_BENCHMARKS)
+    return sorted(name for name in found if name not in _NOT_BENCHMARKS and not name.startswith(_PART))
 
 
 class TreeClock:
