@@ -23,6 +23,7 @@ from windrow.model.window import Window
 from windrow.parquet.footer import read_footer
 from windrow.sidecar import Sidecar
 from windrow.sidecar.check import check_against, check_bytes
+from windrow.sidecar.layout import StatFlag
 from windrow.splits.granule_keys import granule_keys
 from windrow.splits.writer import SplitName, write_split
 from windrow.splits.zone_maps import zone_maps
@@ -307,3 +308,57 @@ def test_threads_change_nothing(store):
     alone = [store.get(split.key) for split in merge_splits(store, inputs, SETTINGS, name, MergeOptions(**options))]
     both = merge_splits(store, inputs, SETTINGS, name, MergeOptions(threads=2, **options))
     assert [store.get(split.key) for split in both] == alone
+
+
+def distinct_counts(store, split):
+    """Of each column and row group, as the file and its sidecar have them; None where there is none."""
+    metadata = pq.read_metadata(pa.BufferReader(store.get(split.key)))
+    chunks = Sidecar.of(store.get(split.sidecar.key), name="pm").chunks
+    there = chunks["stat_flags"] & StatFlag.DISTINCT_COUNT_PRESENT != 0
+    found = {}
+    for group, place in np.ndindex(metadata.num_row_groups, metadata.num_columns):
+        chunk = metadata.row_group(group).column(place)
+        own = chunk.statistics.distinct_count if chunk.statistics.has_distinct_count else None
+        assert own == (int(chunks["distinct_count"][group, place]) if there[group, place] else None)
+        found[chunk.path_in_schema, group] = own
+    return found
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_files_and_sidecars_have_the_distinct_counts_of_dictionaries(store, outputs):
+    first = merge_splits(store, written(store), SETTINGS, name, MergeOptions(outputs=outputs))
+    again = merge_splits(store, first, SETTINGS, lambda number: SplitName("metrics", f"again{number}", "c3", 3))
+    for split in (*first, *again):
+        table = table_of(store, split)
+        for (column, _), count in distinct_counts(store, split).items():
+            assert count == (
+                len(table[column].drop_null().unique()) if column in ("metric", "host", "region") else None
+            )
+
+
+def test_row_groups_that_are_copied_keep_their_distinct_counts(store):
+    apart = [
+        points(seed)
+        .set_column(0, "metric", pa.array([f"m{seed}"] * 2000))
+        .append_column("late", pa.array([1.5] * 2000))
+        for seed in range(2)
+    ]
+    inputs = [
+        write_split(store, rows, SETTINGS, SCOPE, WINDOW, SplitName("metrics", f"in{place}", "c1", 1), FIELD_IDS)
+        for place, rows in enumerate(apart)
+    ]
+    fine, coarse = (MergeOptions(layout=Layout(2000, granule)) for granule in (500, 2000))
+    once = [
+        merge_splits(store, [split], SETTINGS, lambda _, at=at: SplitName("metrics", f"one{at}", "c2", 2), fine)[0]
+        for at, split in enumerate(inputs)
+    ]
+    (both,) = merge_splits(store, once, SETTINGS, name, coarse)
+    found = distinct_counts(store, both)
+    assert (found["metric", 0], found["metric", 1], found["late", 0]) == (1, 1, 1)
+
+
+def test_large_splits_have_distinct_counts_when_they_are_written(store):
+    rows = points(count=40_000)
+    split = write_split(store, rows, SETTINGS, SCOPE, WINDOW, SplitName("metrics", "large", "c1", 1), FIELD_IDS)
+    found = distinct_counts(store, split)
+    assert {name: found[name, 0] for name in ("metric", "host", "region")} == {"metric": 5, "host": 20, "region": 3}

@@ -2,6 +2,7 @@
 
 import io
 
+import datafusion
 import duckdb
 import numpy as np
 import polars as pl
@@ -168,3 +169,40 @@ def test_a_text_that_is_too_long_is_no_bound():
     data = write(table)
     assert not pq.read_metadata(io.BytesIO(data)).row_group(0).column(0).statistics.has_min_max
     assert pq.read_table(io.BytesIO(data)).equals(table)
+
+
+@pytest.mark.parametrize("granule", [7, 64, 5000])
+@pytest.mark.parametrize("seed", range(3))
+def test_distinct_counts_are_exact_where_they_are_given(seed, granule):
+    table = table_of(seed).drop_columns(["map"])
+    metadata = pq.read_metadata(io.BytesIO(write(table, granule)))
+    counted = set()
+    for group, place in np.ndindex(metadata.num_row_groups, metadata.num_columns):
+        statistics = metadata.row_group(group).column(place).statistics
+        values = table[place].slice(group * GROUP, GROUP).drop_null()
+        if statistics.has_distinct_count:
+            counted.add(table.column_names[place])
+            assert statistics.distinct_count == len(values.unique())
+    assert {"run", "gaps", "null text"} <= counted
+    assert granule < 5000 or "grid" in counted
+    assert "number" not in counted
+
+
+def test_floats_that_are_equal_count_once():
+    pattern = np.array([0.0, -0.0, np.nan, 1.5])
+    other_nan = np.array([0x7FF8000000000001], np.uint64).view(np.float64)
+    table = pa.table({"x": np.concatenate([np.tile(pattern, 100), np.tile(other_nan, 100)])})
+    statistics = pq.read_metadata(io.BytesIO(write(table, 5000, 5000))).row_group(0).column(0).statistics
+    assert statistics.distinct_count == 3
+
+
+def test_datafusion_plans_with_distinct_counts(tmp_path):
+    table = table_of(0).select(["run", "number"])
+    path = tmp_path / "own.parquet"
+    path.write_bytes(write(table, 64, ROWS))
+    settings = {"datafusion.execution.collect_statistics": "true", "datafusion.explain.show_statistics": "true"}
+    context = datafusion.SessionContext(datafusion.SessionConfig(settings))
+    context.register_parquet("own", str(path))
+    plan = str(context.sql("explain select * from own").to_pydict()["plan"])
+    assert f"Distinct=Exact({len(table['run'].unique())})" in plan
+    assert plan.count("Distinct=") == 1

@@ -68,6 +68,8 @@ class EncodedChunk:
     column_index: bytes | None = None
     bloom: bytes | None = None
     """A bloom filter of its values, header included."""
+    distinct_count: int | None = None
+    """How many different values it has; None where no dictionary holds all of them."""
 
 
 def granules(rows: int, granule_rows: int) -> Longs:
@@ -102,6 +104,8 @@ class _Bodies(NamedTuple):
     dictionaries: Longs
     entries: Bytes
     """What dictionaries hold."""
+    distinct: Longs
+    """How many different values each chunk has; -1 where its dictionary does not hold all of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +130,8 @@ class ChunkWriter:
             column.codes, column.ends, *pages, self.nullable, spans, DICTIONARY_BYTES, table, dictionaries, out
         )
         plain = _in_plain(column, pages, np.flatnonzero(dictionaries[:, _ENTRIES] == 0), spans, table)
-        bodies = _Bodies(table, out, out, plain, dictionaries, out)
+        distinct = _distinct(table, dictionaries, pages)
+        bodies = _Bodies(table, out, out, plain, dictionaries, out, distinct)
         low, high = table[:, _LOW], table[:, _HIGH]
         # a text that is too long is no bound, nor is any other of its chunk then
         bounded, bounds = None, None
@@ -151,6 +156,9 @@ class ChunkWriter:
         entries = np.empty(DICTIONARY_ENTRIES * len(dictionaries), values.dtype)
         out = np.empty(2 * values.size + 64 * pages.bounds.size, np.uint8)
         encode_fixed(values, cuts, pages.chunks, DICTIONARY_ENTRIES, table, dictionaries, entries, out)
+        distinct = _distinct(table, dictionaries, pages)
+        if self.order is not None and self.order.kind == "f":
+            distinct -= _alike(entries.view(self.order), dictionaries)
         low, high = _extremes(values.view(self.order or values.dtype), cuts)
         bounds = _PageBounds.numbers(low, high, cuts[1:] > cuts[:-1], pages)
         plain = np.flatnonzero(table[:, _ENCODING] == 0)
@@ -158,7 +166,8 @@ class ChunkWriter:
         table[plain, _VALUE_BYTES] = (cuts[plain + 1] - cuts[plain]) * values.itemsize
         dictionaries[:, _PLACE] *= values.itemsize
         dictionaries[:, _SIZE] = dictionaries[:, _ENTRIES] * values.itemsize
-        bodies = _Bodies(table, levels, out, values.view(np.uint8), dictionaries, entries.view(np.uint8))
+        plain_values, coded_values = values.view(np.uint8), entries.view(np.uint8)
+        bodies = _Bodies(table, levels, out, plain_values, dictionaries, coded_values, distinct)
         return self._chunks(bodies, pages, bounds)
 
     def _chunks(self, bodies: _Bodies, pages: Pages, page_bounds: _PageBounds) -> list[EncodedChunk]:
@@ -176,7 +185,7 @@ class ChunkWriter:
             raise MemoryError("zstd has no room to work in; free some memory")
         indexes, bounds = page_bounds.written(table[:, _NULLS], table[:, _ROWS], pages)
         nulls, rows = _sums(table[:, _NULLS], pages).tolist(), _sums(table[:, _ROWS], pages).tolist()
-        view, firsts = out.data, pages.chunks.tolist()
+        view, firsts, distinct = out.data, pages.chunks.tolist(), bodies.distinct.tolist()
         return [
             EncodedChunk(
                 physical_type=self.physical_type,
@@ -194,6 +203,7 @@ class ChunkWriter:
                 null_count=nulls[chunk],
                 bounds=bounds[chunk],
                 column_index=indexes[chunk],
+                distinct_count=distinct[chunk] if distinct[chunk] >= 0 else None,
             )
             for chunk, ((first, last), (begin, dictionary, size, uncompressed)) in enumerate(
                 zip(pairwise(firsts), written.tolist(), strict=True)
@@ -208,6 +218,22 @@ _CODED = *_PLAIN, int(Encoding.RLE_DICTIONARY)
 
 def _tables(pages: Pages) -> tuple[Longs, Longs]:
     return np.zeros((pages.bounds.size - 1, _PAGE_WIDTH), np.int64), np.zeros((pages.chunks.size - 1, 3), np.int64)
+
+
+def _distinct(table: Longs, dictionaries: Longs, pages: Pages) -> Longs:
+    """How many different values each chunk has; -1 where some of them are in no dictionary."""
+    is_plain = (table[:, _ENCODING] == 0) & (table[:, _ROWS] > table[:, _NULLS])
+    return np.where(_any(is_plain, pages), -1, dictionaries[:, _ENTRIES])
+
+
+def _alike(entries: npt.NDArray[np.floating[Any]], dictionaries: Longs) -> Longs:
+    """How many entries of each dictionary of floats are a second zero, or one more NaN."""
+    ends = np.append(0, np.cumsum(dictionaries[:, _ENTRIES]))
+    own, more = entries[: ends[-1]], np.zeros(len(dictionaries), np.int64)
+    for is_alike in (own == 0, np.isnan(own)):
+        counts = np.diff(np.searchsorted(np.flatnonzero(is_alike), ends))
+        more += np.maximum(counts - 1, 0)
+    return more
 
 
 def _slices(data: Buffer, starts: Longs, sizes: Longs) -> list[Buffer]:

@@ -188,6 +188,8 @@ def _column_metadata(chunk: EncodedChunk, start: int, bloom: Place) -> bytes:
 
 def _statistics(chunk: EncodedChunk) -> bytes:
     members = [] if chunk.null_count is None else [t.i64(3, chunk.null_count)]
+    if chunk.distinct_count is not None:
+        members.append(t.i64(4, chunk.distinct_count))
     least, greatest = chunk.bounds
     if least is not None and greatest is not None:
         members += [t.binary(5, greatest), t.binary(6, least), t.boolean(7, value=True), t.boolean(8, value=True)]
@@ -284,4 +286,5 @@ def copied_chunk(
         Extremes(*bounds),
         column_index,
         bloom,
+        int(chunk["distinct_count"]) if chunk["flags"] & c.HAS_DISTINCT_COUNT else None,
     )
