@@ -2,7 +2,7 @@
 
 Every row is computed from its id, so that an answer needs no second copy of the data to be judged. A batch is whole or
 absent. A thread never sees less than it saw before, nor less than was published before it asked. A merge changes no
-row.
+row. Meanwhile memory, threads and open files of the process are counted: none of them may grow as long as it runs.
 `WINDROW_TRIAL_SECONDS` is how long the long size runs.
 """
 
@@ -12,6 +12,8 @@ import os
 import threading
 import time
 import traceback
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -83,6 +85,36 @@ def check_rows(rows, chosen=lambda ids: np.ones(len(ids), bool)):
     return set(batches.tolist())
 
 
+@dataclass(frozen=True)
+class Usage:
+    """What the process holds at one moment."""
+
+    mib: int
+    threads: int
+    files: int
+
+    @classmethod
+    def now(cls):
+        status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines() if ":" in line)
+        files = sum(1 for _ in Path("/proc/self/fd").iterdir())
+        return cls(int(status["VmRSS"].split()[0]) // 1024, int(status["Threads"]), files)
+
+    @classmethod
+    def most(cls, moments):
+        return cls(*(max(getattr(each, name) for each in moments) for name in ("mib", "threads", "files")))
+
+
+def check_growth(moments):
+    """Refuse a process that holds more in the last quarter of its time than in the second one."""
+    quarters = [Usage.most(part.tolist()) for part in np.array_split(np.array(moments, object), 4)]
+    print("most held by quarters:", *quarters, sep="\n  ")
+    second, last = quarters[1], quarters[3]
+    # Queries that meet by chance hold threads and files at the same time.
+    assert last.threads <= second.threads * 1.1 + 4
+    assert last.files <= second.files * 1.2 + 20
+    assert last.mib <= second.mib * 1.2 + 32
+
+
 class Trial:
     """The lake, what was published so far, and what went wrong."""
 
@@ -92,6 +124,7 @@ class Trial:
         self.seconds = seconds
         self.published = set()
         self.problems = []
+        self.moments = []
         self.done = {}
         self._next = 0
         self._lock = threading.Lock()
@@ -106,7 +139,9 @@ class Trial:
         ]
         for each in threads:
             each.start()
-        self._stop.wait(self.seconds)
+        end = time.monotonic() + self.seconds
+        while time.monotonic() < end and not self._stop.wait(self.seconds / 400):
+            self.moments.append(Usage.now())
         self._stop.set()
         for each in threads:
             each.join(120)
@@ -196,6 +231,7 @@ class Trial:
 
 @pytest.mark.parametrize("seconds", [10, pytest.param(LONG, marks=pytest.mark.long)])
 def test_threads_of_one_lake_object_see_whole_batches_and_meet_no_error(tmp_path, seconds):
+    before = Usage.now()
     with windrow.connect(tmp_path / "lake", cache=CacheSettings(folder=tmp_path / "cache")) as lake:
         lake.create_table("points", sort="host|timestamp/V2", window="15m")
         lake.table("points").ingest(batch_of(10**6))  # a table without columns cannot be read
@@ -205,7 +241,13 @@ def test_threads_of_one_lake_object_see_whole_batches_and_meet_no_error(tmp_path
         trial.run()
         assert not trial.problems, f"{len(trial.problems)} problems, the first:\n{trial.problems[0]}"
         print(f"{time.monotonic() - began:.0f} s: {trial.done}, {len(trial.published)} batches")
+        if seconds == LONG:
+            check_growth(trial.moments)
         assert check_rows(lake.table("points").scan().to_arrow()) == trial.published
         assert check_rows(lake.sql("select * from points").to_arrow()) == trial.published
         assert all(trial.done[role] for role in ("ingest", "compact", "scan", "ask"))
         assert any(commit.kind == "compact" for commit in lake.table("points").inspect.commits())
+    after = Usage.now()
+    print("before:", before, "after the lake was closed:", after)
+    assert after.files <= before.files + 8
+    assert after.threads <= before.threads + 8
