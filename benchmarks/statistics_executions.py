@@ -25,7 +25,7 @@ from benchmarks.statistics import run
 from benchmarks.tpch import QUERIES, generated, over_files
 from windrow.cache import CacheSettings
 
-__all__ = ["executed", "geomean", "measure", "timed"]
+__all__ = ["arrow", "executed", "geomean", "measure", "timed"]
 
 WAYS = ("first", "second", "duckdb")
 Ways = dict[str, Measured]
@@ -54,14 +54,15 @@ def executed(folder: Path, files: Path, rounds: int, memory_limit: str | None = 
             text = over_files(query, files)
             turns = (
                 partial(_in_new_lake, folder, text, ways, memory_limit),
-                partial(timed, ways["duckdb"], partial(_arrow, plain, text)),
+                partial(timed, ways["duckdb"], partial(arrow, plain, text)),
             )
             for turn in turns[:: 1 if number % 2 else -1]:
                 turn()
     return measured
 
 
-def _arrow(connection: duckdb.DuckDBPyConnection, text: str) -> pa.Table:
+def arrow(connection: duckdb.DuckDBPyConnection, text: str) -> pa.Table:
+    """The answer of DuckDB to a query."""
     return connection.sql(text).to_arrow_table()
 
 
