@@ -23,7 +23,7 @@ from windrow.engines.spark.shares import Share, Task, deal_out, files_of
 from windrow.engines.spark.types import spark_schema
 from windrow.errors import InvalidInput
 from windrow.ingest.spark_sink import WindrowSink
-from windrow.questions.spark_filters import said_by_spark
+from windrow.questions.spark_filters import spark_filters_to_predicate
 from windrow.questions.spelling import spelled
 
 __all__ = ["WindrowSource"]
@@ -91,7 +91,7 @@ class _Reader(DataSourceReader):
                 )
 
     def _filtered(self, selection: Selection) -> Selection:
-        predicate = said_by_spark(self._filters, selection.relation.plain_columns)
+        predicate = spark_filters_to_predicate(self._filters, selection.relation.plain_columns)
         if predicate is None:
             return selection
         where = spelled(predicate) if selection.where is None else f"({selection.where}\n) AND {spelled(predicate)}"

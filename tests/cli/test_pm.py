@@ -73,7 +73,7 @@ def test_another_file_than_the_described_one_is_found_out(call, parquet, here):
         (("build", "nothing.parquet"), 3, "there is no file nothing.parquet"),
         (("inspect", "."), 5, ". is not a file"),
         (("check", "nothing.pm"), 3, "there is no file"),
-        (("prune", "_data.pm", "--where", "lower(host) = 'a'"), 2, "cannot be asked of metadata"),
+        (("prune", "_data.pm", "--where", "lower(host) = 'a'"), 2, "metadata cannot answer this"),
         (("build", str(DATA / "parquet-testing/PARQUET-1481.parquet"), "-o", "x.pm"), 6, "PARQUET-1481"),
     ],
 )

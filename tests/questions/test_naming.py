@@ -19,7 +19,7 @@ def cases():
 @pytest.mark.parametrize(("query", "columns"), cases(), ids=lambda text: text.strip()[:60])
 def test_a_query_can_mean(query, columns):
     naming = Naming.of(query)
-    found = [name for name in COLUMNS if naming.means(name)]
+    found = [name for name in COLUMNS if naming.refers_to(name)]
     assert (" ".join(found) or "(none)") == (" ".join(COLUMNS) if columns.strip() == "*" else columns.strip())
 
 

@@ -10,7 +10,7 @@ from polars.io.plugins import register_io_source
 from windrow.engines.arrow import RowStream
 from windrow.engines.selection import Selection
 from windrow.questions.literals import fitted
-from windrow.questions.polars_conditions import said_by_polars
+from windrow.questions.polars_conditions import polars_to_predicate
 from windrow.reading.read_context import ReadContext
 
 __all__ = ["lazy_frame"]
@@ -25,7 +25,7 @@ def lazy_frame(selection: Selection, context: ReadContext) -> pl.LazyFrame:
         del batch_size  # a wish only, and batches of ours are of a good size
         # Rows of no column at all could not be counted.
         columns = tuple(selection.columns if with_columns is None else with_columns)
-        said = None if predicate is None else said_by_polars(predicate)
+        said = None if predicate is None else polars_to_predicate(predicate)
         pruned_by = None if said is None else fitted(said, selection.relation.plain_columns)
         left = n_rows
         for batch in RowStream(selection.narrowed(columns or selection.columns[:1], pruned_by), context):

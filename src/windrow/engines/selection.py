@@ -106,7 +106,7 @@ class Selection:
 
     def _refuse_wide_conditions(self) -> None:
         asked = Naming.of(self._query(sql_name(self.name), self.where, count=True))
-        named = [name for name in self.relation.wide if asked.means(name)]
+        named = [name for name in self.relation.wide if asked.refers_to(name)]
         if self.where is not None and named:
             raise InvalidInput(
                 f"scan of {self.name!r}: the condition names {named[0]!r}, a {self.relation.wide[named[0]]}, which "

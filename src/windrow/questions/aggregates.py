@@ -1,4 +1,4 @@
-"""Queries that metadata may answer: counts and extremes of a table, under a condition that a predicate says exactly."""
+"""Queries that metadata may answer: counts and extremes of a table, under a condition with an exact predicate."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from windrow.questions.conditions import said_exactly
+from windrow.questions.conditions import to_exact_predicate
 from windrow.questions.literals import fitted_exactly
 from windrow.questions.naming import Aggregate, AggregateKind, Question
 
 __all__ = ["aggregates_of"]
 
 _PARTS = {"expressions", "from_", "where"}
-"""What a SELECT may be made of."""
+"""The parts that a SELECT may have."""
 
 
 _KINDS: dict[type[exp.Expr], AggregateKind] = {
@@ -45,8 +45,8 @@ def aggregates_of(
     where = tree.args.get("where")
     if where is None:
         return name, Question(aggregates=wanted)
-    said = said_exactly(where.this, column, constant)
-    predicate = None if said is None else fitted_exactly(said, tables[name])
+    exact = to_exact_predicate(where.this, column, constant)
+    predicate = None if exact is None else fitted_exactly(exact, tables[name])
     return None if predicate is None else (name, Question(None, predicate, wanted))
 
 
@@ -62,21 +62,21 @@ def _source(tree: exp.Expr | None) -> exp.Table | None:
 
 
 def _spelling(source: exp.Table, names: Collection[str]) -> Callable[[exp.Column], str | None]:
-    """Tell which column of the table is meant, as the table spells it."""
+    """Return a function from a column of the query to the table's spelling of it."""
     spelled: dict[str, str | None] = {}
     for name in names:
         spelled[name.lower()] = None if name.lower() in spelled else name
 
-    def column(found: exp.Column) -> str | None:
-        is_ours = not found.table or found.table.lower() == source.alias_or_name.lower()
-        return spelled.get(found.name.lower()) if is_ours and not found.args.get("db") else None
+    def column(node: exp.Column) -> str | None:
+        is_ours = not node.table or node.table.lower() == source.alias_or_name.lower()
+        return spelled.get(node.name.lower()) if is_ours and not node.args.get("db") else None
 
     return column
 
 
-def _aggregate(found: exp.Expr, column: Callable[[exp.Column], str | None]) -> Aggregate | None:
-    kind, inner = _KINDS.get(type(found)), found.this
-    if kind is None or {part for part, value in found.args.items() if value} - {"this", "big_int"}:
+def _aggregate(node: exp.Expr, column: Callable[[exp.Column], str | None]) -> Aggregate | None:
+    kind, inner = _KINDS.get(type(node)), node.this
+    if kind is None or {part for part, value in node.args.items() if value} - {"this", "big_int"}:
         return None
     if kind is AggregateKind.COUNT and type(inner) is exp.Star and not any(inner.args.values()):
         return Aggregate(AggregateKind.ROWS)

@@ -1,8 +1,8 @@
-"""From a condition in a query to a predicate that every row of the answer fulfils: what cannot be said is left out.
+"""From a condition in a query to a predicate that every row of the answer fulfils.
 
 The predicate may select more rows than the condition and never fewer, so that files can be passed over by it while the
-engine still filters every row. A part of an AND that cannot be said is dropped; an OR needs all of its parts; under a
-NOT only what is said exactly counts.
+engine still filters every row. An AND drops parts without a predicate; an OR needs all of its parts; a NOT needs
+an exact predicate.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from windrow.model.operators import mirrored
 from windrow.model.predicate import And, Comparison, In, IsNotNull, Not, Op, Or, Predicate, StartsWith
 from windrow.questions.where import OPS, Reading, listed, literal_of, predicate_of
 
-__all__ = ["TOO_FINE", "all_of", "any_of", "each_test", "said_by", "said_exactly"]
+__all__ = ["TOO_FINE", "all_of", "any_of", "each_test", "to_exact_predicate", "to_predicate"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIXED_UNITS = {
@@ -46,25 +46,24 @@ _STABLE = (
     *(exp.TimestampTrunc, exp.DateTrunc, exp.DateBin, exp.TimeToUnix, exp.UnixToTime),
 )
 _STABLE_CALLS = ("now", "today", "current_timestamp", "make_timestamp", "make_date", "epoch_us", "epoch_ns")
-"""What a constant may be made of: the same value for every row of a query, and known before it runs."""
+"""The parts of a constant: they have one value for all rows of a query, before it runs."""
 
 
-def said_by(
+def to_predicate(
     condition: exp.Expr, column: Callable[[exp.Column], str | None], constant: Callable[[exp.Expr], Any]
 ) -> Predicate | None:
-    """Return what a condition says of some columns, or None when that is nothing.
+    """Return a predicate on some columns that all rows of a condition fulfil; None when there is none.
 
-    `column` gives the name of a column in the predicate, None for one that is not asked about. `constant` gives the
+    `column` gives the name of a column in the predicate, None for other columns. `constant` gives the
     value of an expression without columns, or raises InvalidInput.
     """
+    return _implied(condition, _reading(column, constant), negated=False)
 
-    return _said(condition, _reading(column, constant), negated=False)
 
-
-def said_exactly(
+def to_exact_predicate(
     condition: exp.Expr, column: Callable[[exp.Column], str | None], constant: Callable[[exp.Expr], Any]
 ) -> Predicate | None:
-    """Return the predicate that selects the rows of a condition, these and no others; None when there is none."""
+    """Return the predicate that selects exactly the rows of a condition; None when there is none."""
     return _exactly(condition, _reading(column, constant))
 
 
@@ -86,14 +85,14 @@ def _reading(column: Callable[[exp.Column], str | None], constant: Callable[[exp
     return Reading(named, value)
 
 
-def _said(condition: exp.Expr, reading: Reading, *, negated: bool) -> Predicate | None:
+def _implied(condition: exp.Expr, reading: Reading, *, negated: bool) -> Predicate | None:
     match condition:
         case exp.Paren():
-            return _said(condition.this, reading, negated=negated)
+            return _implied(condition.this, reading, negated=negated)
         case exp.Not():
-            return _said(condition.this, reading, negated=not negated)
+            return _implied(condition.this, reading, negated=not negated)
         case exp.And() | exp.Or():
-            parts = [_said(part, reading, negated=negated) for part in condition.flatten()]
+            parts = [_implied(part, reading, negated=negated) for part in condition.flatten()]
             return all_of(parts) if isinstance(condition, exp.And) != negated else any_of(parts)
         case _:
             leaf = _exactly(condition, reading) or (None if negated else _about(condition, reading))
@@ -101,24 +100,24 @@ def _said(condition: exp.Expr, reading: Reading, *, negated: bool) -> Predicate 
 
 
 def all_of(parts: Sequence[Predicate | None]) -> Predicate | None:
-    """Return what holds where all parts do; None says nothing."""
-    said = [part for part in parts if part is not None]
-    return said[0] if len(said) == 1 else And(tuple(said)) if said else None
+    """Return the AND of the parts; those that are None are dropped."""
+    predicates = [part for part in parts if part is not None]
+    return predicates[0] if len(predicates) == 1 else And(tuple(predicates)) if predicates else None
 
 
 def any_of(parts: Sequence[Predicate | None]) -> Predicate | None:
-    """Return what holds where any part does: nothing, if one of them says nothing."""
-    said = [part for part in parts if part is not None]
-    if not said or len(said) < len(parts):
+    """Return the OR of the parts; None if one of them is None."""
+    predicates = [part for part in parts if part is not None]
+    if not predicates or len(predicates) < len(parts):
         return None
-    return said[0] if len(said) == 1 else Or(tuple(said))
+    return predicates[0] if len(predicates) == 1 else Or(tuple(predicates))
 
 
 # ---- one test of one column
 
 
 def _exactly(condition: exp.Expr, reading: Reading) -> Predicate | None:
-    """Return the predicate that means the same as the condition, for nulls too."""
+    """Return the predicate equal to the condition, for nulls too."""
     try:
         return predicate_of(condition, reading)
     except InvalidInput:
@@ -167,7 +166,7 @@ def _prefix(condition: exp.Like, reading: Reading) -> Predicate | None:
 
 
 def _listed(condition: exp.In, reading: Reading) -> Predicate | None:
-    """A list with a NULL selects what it selects without; only its opposite would be another."""
+    """A NULL in a list selects no more rows; only NOT IN would differ."""
     values = tuple(reading.constant(each) for each in listed(condition) if not isinstance(each, exp.Null))
     return In(reading.column(condition.this), values)
 
@@ -177,7 +176,7 @@ def _listed(condition: exp.In, reading: Reading) -> Predicate | None:
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """A time of which only a multiple of something is compared: it lies less than `step` before the time itself."""
+    """A time cut down to a multiple of a step: less than `step` before the time itself."""
 
     column: str
     step: timedelta
@@ -249,9 +248,9 @@ def _as_time(value: object) -> datetime:
 
 
 def each_test(predicate: Predicate, change: Callable[[Any], Predicate | None]) -> Predicate | None:
-    """Return the predicate with every single test changed; tests that become None are not spoken of.
+    """Return the predicate with every single test changed; tests that become None are dropped.
 
-    NOT stands before nothing but single tests, so that whatever is left out selects more rows.
+    NOT stands before nothing but single tests, so that a dropped test selects more rows.
     """
     match predicate:
         case And(parts):
@@ -265,7 +264,7 @@ def each_test(predicate: Predicate, change: Callable[[Any], Predicate | None]) -
 
 
 def _bounded(op: Op, after: Comparison, before: Comparison) -> Predicate | None:
-    """What a comparison says of a value that lies between two bounds."""
+    """The comparison of a value that lies between two bounds."""
     match op:
         case Op.EQUAL:
             return And((after, before))

@@ -120,7 +120,7 @@ class _Writing:
         return exp.EQ(this=left, expression=right)
 
     def _placed(self, condition: exp.Expr) -> exp.Expr:
-        """A condition with the names that its columns have where it is looked at now."""
+        """A condition with the names of its columns at this place."""
         copy = condition.copy()
         for old, new in zip(list(condition.find_all(exp.Column)), list(copy.find_all(exp.Column)), strict=True):
             column = self._column(self._block.columns[id(old)])
@@ -129,7 +129,7 @@ class _Writing:
         return exp.paren(copy, copy=False)
 
     def _column(self, column: tuple[int, str]) -> exp.Column:
-        """A column by the name that it has where joins have come to."""
+        """A column by its name after the joins so far."""
         place = self._places[column[0]]
         if place is None:
             return exp.column(column[1], _alias(self._block.sources[column[0]]), quoted=True)
@@ -144,11 +144,11 @@ class _Writing:
         return self._exports[column]
 
     def _fresh(self, name: str) -> str:
-        """A name that is nowhere in the query, nor in its tables."""
+        """A name that neither the query nor its tables have."""
         every = self._taken | {each.lower() for source in self._block.sources for each in source.schema.names}
-        found = next(each for number in count(1) if (each := f"{name}_{number}").lower() not in every)
-        self._taken.add(found.lower())
-        return found
+        fresh = next(each for number in count(1) if (each := f"{name}_{number}").lower() not in every)
+        self._taken.add(fresh.lower())
+        return fresh
 
     def _hint(self, query: exp.Select, tree: Join, join: exp.Join) -> None:
         if self._target.is_broadcast(set_of(tree.right)):

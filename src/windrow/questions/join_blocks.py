@@ -1,7 +1,7 @@
 """Which relations a query joins by inner joins: the graph of each SELECT whose joins are wholly understood.
 
 A group is what stands in FROM up to the first join that is no inner one; later joins keep their place. Tables of a
-group are named tables with known columns. A SELECT with anything else that could change by another order, or whose
+group are named tables with columns. A SELECT with anything else that could change by another order, or whose
 names cannot be bound, is left out: it runs as it is written.
 """
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from windrow.errors import InvalidInput
-from windrow.questions.conditions import said_exactly
+from windrow.questions.conditions import to_exact_predicate
 from windrow.questions.literals import fitted_exactly
 from windrow.statistics.join_graph import Equality, Filter, JoinGraph, Relation, Residual
 
@@ -25,7 +25,7 @@ _PARTS = {
     *("expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset", "distinct", "with_"),
     *("qualify", "windows"),
 }
-"""What a SELECT may be made of."""
+"""The parts that a SELECT may have."""
 _ORDERED = (exp.First, exp.Last, exp.AnyValue, exp.ArrayAgg, exp.GroupConcat, exp.FirstValue, exp.LastValue)
 """Calls whose result depends on the order of rows."""
 _VOLATILE = (exp.Rand, exp.Randn, exp.Uuid, exp.NextValueFor, exp.CurrentTimestamp)
@@ -47,7 +47,7 @@ class Source:
     schema: pa.Schema
 
     def spelled(self, name: str) -> str | None:
-        """A column as the table spells it; None where it has none of that name."""
+        """The table's spelling of a column; None for a column that it does not have."""
         return next((each for each in self.schema.names if each.lower() == name.lower()), None)
 
 
@@ -82,12 +82,12 @@ def join_blocks(
     columns, or raises InvalidInput.
     """
     named_queries = {each.alias.lower() for each in tree.find_all(exp.CTE)}
-    known = {name: schema for name, schema in schemas.items() if name not in named_queries}
+    visible = {name: schema for name, schema in schemas.items() if name not in named_queries}
     taken = frozenset(each.name.lower() for each in tree.find_all(exp.Identifier))
     blocks = []
     for select in tree.find_all(exp.Select):
         try:
-            blocks.append(_Reading(select, known, constant or _no_constant, taken).block())
+            blocks.append(_Reading(select, visible, constant or _no_constant, taken).block())
         except NotUnderstood:
             continue
     return blocks
@@ -133,7 +133,7 @@ class _Reading:
         where = self._select.args.get("where")
         return self._classified([*conditions, *_conjuncts(None if where is None else where.this)], equalities)
 
-    # ---- what may stand there
+    # ---- relations
 
     def _check_select(self) -> None:
         select = self._select
@@ -161,7 +161,7 @@ class _Reading:
         )
         schema = self._schemas.get(node.name.lower()) if plain else None
         if schema is None or not isinstance(node, exp.Table) or node.alias_column_names:
-            raise NotUnderstood(f"{node.key} is no table with known columns")
+            raise NotUnderstood(f"{node.key} is no table whose columns are given")
         lower = [name.lower() for name in schema.names]
         if len(set(lower)) < len(lower):
             raise NotUnderstood("columns that differ by case alone")
@@ -174,7 +174,7 @@ class _Reading:
 
     def _used(self, joins: Sequence[exp.Join]) -> list[Equality]:
         """The equalities of USING; a merged column is that of the earliest relation."""
-        found = []
+        equalities = []
         for number, join in enumerate(joins, 1):
             for name in (each.name for each in join.args.get("using") or []):
                 owners = [
@@ -187,8 +187,8 @@ class _Reading:
                     raise NotUnderstood(f"USING ({name}) has no one column on each side")
                 theirs = str(self._sources[owners[0]].spelled(name))
                 self._using[(number, name.lower())] = (owners[0], theirs)
-                found.append(Equality(owners[0], theirs, number, mine))
-        return found
+                equalities.append(Equality(owners[0], theirs, number, mine))
+        return equalities
 
     # ---- names
 
@@ -264,7 +264,7 @@ class _Reading:
                 equalities.append(equality)
             else:
                 mixed.append((relations, each))
-                equalities += [found for part in _shared_parts(each) if (found := self._equality(part)) is not None]
+                equalities += [shared for part in _shared_parts(each) if (shared := self._equality(part)) is not None]
                 self._imply(each, implied)
         graph, residuals = self._graph(filters, implied, equalities, mixed)
         if not graph.is_connected(graph.everything):
@@ -303,13 +303,13 @@ class _Reading:
         """The set of relations of a condition; None where it needs more than their rows."""
         if any(isinstance(node, exp.Query | exp.AggFunc | exp.Window) for node in condition.walk()):
             return None
-        found = 0
+        relations = 0
         for node in condition.find_all(exp.Column):
             bound = self._columns.get(id(node))
             if bound is None:
                 return None
-            found |= 1 << bound[0]
-        return found
+            relations |= 1 << bound[0]
+        return relations
 
     def _equality(self, condition: exp.Expr) -> Equality | None:
         condition = condition.unnest()
@@ -364,8 +364,8 @@ class _Reading:
             bound = self._columns.get(id(node))
             return None if bound is None else bound[1]
 
-        said = said_exactly(condition, column, self._constant)
-        predicate = None if said is None else fitted_exactly(said, schema)
+        exact = to_exact_predicate(condition, column, self._constant)
+        predicate = None if exact is None else fitted_exactly(exact, schema)
         return Filter(self._text(condition, lambda bound: bound[1]), tuple(dict.fromkeys(names)), predicate)
 
     def _residual(self, relations: int, condition: exp.Expr) -> Residual:
@@ -402,7 +402,7 @@ class _Reading:
 
 
 def _kind(join: exp.Join) -> tuple[str, str]:
-    """Side and kind of a join; one that has a method is of no kind that is known here."""
+    """Side and kind of a join; a join with a method has no kind here."""
     return ("METHOD", join.method) if join.method else (join.side.upper(), join.kind.upper())
 
 
@@ -442,7 +442,7 @@ def _select_of(node: exp.Expr) -> exp.Expr | None:
 
 
 def _select_sources(select: exp.Select, schemas: Mapping[str, pa.Schema]) -> dict[str, frozenset[str] | None]:
-    """The relations of a SELECT with their columns in lower case; None where these are not known."""
+    """The relations of a SELECT with their columns in lower case; None for columns that are not listed."""
     from_ = select.args.get("from_")
     nodes = [] if from_ is None else [from_.this]
     return {each.alias_or_name.lower(): _columns_of(each, schemas) for each in nodes} | _later_sources(

@@ -1,4 +1,4 @@
-"""Values of a query, read as the engine reads them against a column of a type; where that is not sure, not at all.
+"""Values of a query as the engine converts them to the type of a column; unsure ones are dropped.
 
 DuckDB brings the two sides of a comparison to one type before it compares. A predicate compares exactly, so a value
 counts only where both ways give the same.
@@ -17,20 +17,20 @@ __all__ = ["fitted", "fitted_exactly", "fitted_where_typed"]
 
 
 def fitted(predicate: Predicate, schema: pa.Schema) -> Predicate | None:
-    """Return what a predicate says of the columns of a schema, with values of their types."""
+    """Return the part of a predicate about columns of a schema, with values of their types."""
     return each_test(predicate, lambda test: _fitted_test(test, schema))
 
 
 def fitted_exactly(predicate: Predicate, schema: pa.Schema) -> Predicate | None:
-    """Return the same where nothing of the predicate is lost by it, else None."""
+    """Return the same where no part of the predicate is dropped, else None."""
     tests: list[Predicate | None] = []
 
     def fit(test: Test) -> Predicate | None:
         tests.append(_fitted_test(test, schema))
         return tests[-1]
 
-    found = each_test(negation_normal_form(predicate), fit)
-    return None if None in tests else found
+    changed = each_test(negation_normal_form(predicate), fit)
+    return None if None in tests else changed
 
 
 def fitted_where_typed(predicate: Predicate, schema: pa.Schema) -> Predicate:
@@ -49,6 +49,6 @@ def _fitted_test(test: Test, schema: pa.Schema) -> Test | None:
     operator = operator_of(test)
     if operator.is_about_text and record.family is not TypeFamily.TEXT:
         return None
-    found = record.fit(operator.literals(test))
-    fits = tuple(value for value in found if value is not None)
-    return with_literals(test, fits) if len(fits) == len(found) else None
+    values = record.fit(operator.literals(test))
+    fits = tuple(value for value in values if value is not None)
+    return with_literals(test, fits) if len(fits) == len(values) else None

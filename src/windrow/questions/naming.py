@@ -17,26 +17,26 @@ from windrow.model.predicate import Predicate
 __all__ = ["SCHEMAS_OF_VIEWS", "Aggregate", "AggregateKind", "Naming", "Question", "has_views"]
 
 SCHEMAS_OF_VIEWS = frozenset([("main",), ("temp",), ("temp", "main")])
-"""What may stand before a name and leaves it to stand for a temporary view, as which queries find tables."""
+"""The schemas of temporary views, which are the lake's tables to a query."""
 _BY_NAME = frozenset({"query", "query_table"})
 """Functions that take names of tables as text."""
 _MAKES_ROWS = re.compile("unnest|generate_subscripts", re.IGNORECASE)
-"""Where one of these is, few rows may become many."""
+"""Functions that make many rows of few."""
 _COUNTS = (exp.Count, exp.Min, exp.Max)
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What somebody wants of one table; None stands for all columns, and for all rows."""
+    """The columns, rows and aggregates wanted of one table; None stands for all columns, and for all rows."""
 
     columns: tuple[str, ...] | None = None
     predicate: Predicate | None = None
     aggregates: tuple[Aggregate, ...] = ()
-    """Where these are all that is wanted, over exactly the rows that fulfil the predicate."""
+    """Not empty when only aggregates are wanted, over exactly the rows of the predicate."""
 
 
 class AggregateKind(StrEnum):
-    """What is wanted of many rows."""
+    """An aggregate function."""
 
     ROWS = "rows"
     COUNT = "count"
@@ -57,31 +57,31 @@ class Naming:
     """The names in a query."""
 
     words: frozenset[str] | None
-    """Every name, in small letters; None when columns can be meant that are not named."""
+    """Every name, in small letters; None when the query may refer to columns without their names."""
     files: tuple[str, ...] = ()
     """Names in place of tables that are paths or addresses of Parquet files."""
     tree: exp.Expr | None = None
     """The query, parsed, if it can be."""
     scopes: Sequence[Scope] | None = None
-    """The SELECTs of the query, from the inside out; None where they cannot be told apart."""
+    """The SELECTs of the query, from the inside out; None where their sources are ambiguous."""
     tables: tuple[str, ...] = ()
     """Names in place of tables."""
     places: tuple[exp.Table, ...] = ()
-    """Where these are in the tree, and others that have a schema before them."""
+    """The nodes of these in the tree, and of names with a schema."""
     statements: tuple[exp.Expr, ...] = ()
     """Parsed statements, where they are more or less than one query."""
     candidates: frozenset[str] | None = None
-    """Names that may stand for tables of the lake; None where only the parser of DuckDB can tell."""
+    """Names that may stand for tables of the lake; None where only the parser of DuckDB can decide."""
     counts_only: bool = False
-    """Whether it gives nothing but counts, minima and maxima, which metadata may have."""
+    """Whether its result is counts, minima and maxima alone, which metadata may have."""
     is_single: bool = False
-    """Whether it is one SELECT from one table, which makes no rows of its own."""
+    """Whether it is one SELECT from one table that makes no rows of its own."""
     prepared: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
     """What was compiled from the tree, for the next query of its shape."""
 
     @classmethod
     def of(cls, query: str | exp.Expr) -> Naming:
-        """The names in a query, which may be parsed already; of one that cannot be parsed nothing is known."""
+        """Return the names in a query, parsed or not; no names for a query with a syntax error."""
         try:
             statements = parse(query, read="duckdb") if isinstance(query, str) else [query]
         except (SqlglotError, RecursionError):
@@ -93,7 +93,7 @@ class Naming:
         named_queries = _named_queries(scopes or ())
         tables = [table.name for table in places if _is_name(table) and id(table) not in named_queries]
         files = tuple(dict.fromkeys(name for name in tables if name.endswith(".parquet")))
-        words = None if any(map(_means_more, tree.walk())) or _means_rows(tree) else _names(tree)
+        words = None if any(map(_has_unnamed_columns, tree.walk())) or _refers_to_rows(tree) else _names(tree)
         named = tuple(dict.fromkeys(tables))
         return cls(
             words,
@@ -108,13 +108,13 @@ class Naming:
             is_single=_is_single(tree, scopes, named) and not _MAKES_ROWS.search(str(query)),
         )
 
-    def means(self, name: str) -> bool:
-        """Whether a column of this name can be meant."""
+    def refers_to(self, name: str) -> bool:
+        """Whether the query may refer to a column of this name."""
         return self.words is None or name.lower() in self.words
 
 
 def has_views(table: exp.Table) -> bool:
-    """Whether a name has a schema before it in which queries find views of tables of the lake."""
+    """Whether the schema of a name holds the views of tables of the lake."""
     if not table.args.get("db"):
         return False
     before = (table.catalog.lower(), table.db.lower()) if table.catalog else (table.db.lower(),)
@@ -134,7 +134,7 @@ def _is_single(tree: exp.Expr, scopes: Sequence[Scope] | None, named: Sequence[s
 
 
 def _scopes_of(tree: exp.Expr) -> Sequence[Scope] | None:
-    """The SELECTs of a query, from the inside out; None where they cannot be told apart."""
+    """The SELECTs of a query, from the inside out; None where their sources are ambiguous."""
     try:
         scopes = traverse_scope(tree) if isinstance(tree, exp.Query) else []
         # Sources are looked up late, and refused then where two have one name.
@@ -145,7 +145,7 @@ def _scopes_of(tree: exp.Expr) -> Sequence[Scope] | None:
 
 
 def _is_name(table: exp.Table) -> bool:
-    """Whether a table is named, and no more: it is no function, and has no schema before it."""
+    """Whether a table is a plain name: no function, and without a schema."""
     return bool(table.name) and not table.db
 
 
@@ -159,8 +159,8 @@ def _names(tree: Any) -> frozenset[str]:
     return frozenset(identifier.name.lower() for identifier in tree.find_all(exp.Identifier))
 
 
-def _means_more(node: Any) -> bool:
-    """Whether a part of a query means columns that it does not name."""
+def _has_unnamed_columns(node: Any) -> bool:
+    """Whether a part of a query refers to columns without their names."""
     match node:
         case exp.Star():
             return not isinstance(node.parent, exp.Count)
@@ -173,7 +173,7 @@ def _means_more(node: Any) -> bool:
     return False
 
 
-def _means_rows(tree: Any) -> bool:
-    """Whether a source is named where a column could be: that means its rows, with all of their columns."""
+def _refers_to_rows(tree: Any) -> bool:
+    """Whether a source is named in place of a column, which stands for its rows with all of their columns."""
     sources = {table.alias_or_name.lower() for table in tree.find_all(exp.Table)}
     return any(not column.table and column.name.lower() in sources for column in tree.find_all(exp.Column))

@@ -1,7 +1,7 @@
-"""From a condition of Polars to a predicate that every selected row fulfils: what cannot be said is left out.
+"""From a condition of Polars to a predicate that every selected row fulfils.
 
-Polars writes an expression down as JSON, of which no shape is promised. Whatever looks otherwise than expected says
-nothing here, and then more is read: Polars filters every row by itself.
+Polars serializes expressions as JSON of no promised shape. Parts of an unexpected shape give no predicate, and then
+more is read: Polars filters every row by itself.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from windrow.model.predicate import (
 )
 from windrow.questions.conditions import all_of, any_of
 
-__all__ = ["said_by_polars"]
+__all__ = ["polars_to_predicate"]
 
 _OPS = comparisons_of("polars")
 _PLAIN = ("String", "Boolean", *(f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)), "Float64")
@@ -37,29 +37,29 @@ _MICROSECONDS = {"Microseconds": 1, "Milliseconds": 1000}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class _Unsaid(Exception):
-    """A part that is not understood."""
+class _Unsupported(Exception):
+    """A part without a predicate."""
 
 
-def said_by_polars(condition: pl.Expr) -> Predicate | None:
-    """Return what a condition says, or None when that is nothing."""
+def polars_to_predicate(condition: pl.Expr) -> Predicate | None:
+    """Return a predicate that all rows of a condition fulfil; None when there is none."""
     try:
         tree = json.loads(condition.meta.serialize(format="json"))
     except Exception:  # an expression with Python in it cannot be written down, whatever that raises
         return None
-    return _said(tree)
+    return _implied(tree)
 
 
-def _said(node: Any) -> Predicate | None:
+def _implied(node: Any) -> Predicate | None:
     parts = _sides(node, "And", "LogicalAnd")
     if parts is not None:
-        return all_of([_said(part) for part in parts])
+        return all_of([_implied(part) for part in parts])
     parts = _sides(node, "Or", "LogicalOr")
     if parts is not None:
-        return any_of([_said(part) for part in parts])
+        return any_of([_implied(part) for part in parts])
     try:
         return _exactly(node)
-    except (_Unsaid, InvalidInput, KeyError, TypeError, ValueError, IndexError, OverflowError):
+    except (_Unsupported, InvalidInput, KeyError, TypeError, ValueError, IndexError, OverflowError):
         return None
 
 
@@ -69,13 +69,13 @@ def _sides(node: Any, *ops: str) -> tuple[Any, Any] | None:
 
 
 def _exactly(node: Any) -> Predicate:
-    """Return the predicate that means the same, for nulls too."""
+    """Return the predicate equal to the condition, for nulls too."""
     [(kind, body)] = node.items()
     if kind == "BinaryExpr":
         return _binary(body["op"], body["left"], body["right"])
     if kind == "Function":
         return _function(body["function"], body["input"])
-    raise _Unsaid
+    raise _Unsupported
 
 
 def _binary(op: str, left: Any, right: Any) -> Predicate:
@@ -104,7 +104,7 @@ def _function(function: Any, inputs: list[Any]) -> Predicate:
             prefix = _value(inputs[1])
             if isinstance(prefix, str):
                 return StartsWith(inputs[0]["Column"], prefix)
-    raise _Unsaid
+    raise _Unsupported
 
 
 def _value(node: Any) -> Literal:
@@ -120,13 +120,13 @@ def _value(node: Any) -> Literal:
             [(kind, value)] = scalar.items()
             if kind in _PLAIN and isinstance(value, str | bool | int | float):
                 return value
-    raise _Unsaid
+    raise _Unsupported
 
 
 def _values(node: Any) -> tuple[Literal, ...]:
-    """A list is written down as the bytes of an Arrow stream."""
+    """A list is serialized as the bytes of an Arrow stream."""
     frame = pl.read_ipc_stream(bytes(node["Literal"]["Scalar"]["List"]))
     values = frame.to_series().to_list()
     if any(not isinstance(value, str | int | float | date) for value in values):
-        raise _Unsaid
+        raise _Unsupported
     return tuple(values)

@@ -1,7 +1,7 @@
-"""What a parsed query needs of its table, compiled once and answered with the values of each query of its shape.
+"""The rows that a parsed query needs of its table, compiled once for all queries of its shape.
 
 This is for one SELECT from one table, which most small queries are: a comparison of a column with a value costs no walk
-over the tree. Everything else goes the plain way, `windrow.questions.references`, and both say the same.
+over the tree. Everything else goes the plain way, `windrow.questions.references`, with equal results.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from windrow.errors import InvalidInput
 from windrow.model.column_types import TypeFamily, type_of
 from windrow.model.operators import Comparison, mirrored, operator_of
 from windrow.model.predicate import Predicate, negation_normal_form
-from windrow.questions.conditions import TOO_FINE, all_of, said_by
+from windrow.questions.conditions import TOO_FINE, all_of, to_predicate
 from windrow.questions.literals import fitted
 from windrow.questions.naming import Naming
 from windrow.questions.references import Constant, Owner, is_plain_source, owner_of, spelled_as
@@ -25,13 +25,13 @@ from windrow.questions.where import OPS, literal_of
 __all__ = ["Need", "prepared_need"]
 
 Need: TypeAlias = Callable[[Constant], Predicate | None]
-"""What rows must fulfil to matter, by the values that constants have; None is nothing."""
+"""A predicate that rows must fulfil to matter, by the values of constants; None for all rows."""
 
 _VALUES = (exp.Literal, exp.Placeholder)
 
 
 def prepared_need(naming: Naming, name: str, schema: pa.Schema) -> Need | None:
-    """Return what a query needs of its only table; None for a query that is not for here."""
+    """Return the rows that a query needs of its only table; None for queries of another shape."""
     select = naming.tree
     if not (naming.is_single and isinstance(select, exp.Select)) or len(naming.places) != 1:
         return None
@@ -54,14 +54,14 @@ def _plain(condition: exp.Expr, owns: Owner, schema: pa.Schema) -> Need:
     """Any condition, read anew for each query."""
 
     def need(constant: Constant) -> Predicate | None:
-        said = said_by(condition, owns, constant)
-        return None if said is None else fitted(spelled_as(negation_normal_form(said), schema), schema)
+        implied = to_predicate(condition, owns, constant)
+        return None if implied is None else fitted(spelled_as(negation_normal_form(implied), schema), schema)
 
     return need
 
 
 def _comparison(condition: exp.Expr, owns: Owner, spelled: dict[str, str], schema: pa.Schema) -> Need | None:
-    """A comparison of a column with a literal, a time that is written as one, or a parameter."""
+    """A comparison of a column with a literal, a cast of a literal to a time, or a parameter."""
     op = OPS.get(type(condition))
     if op is None:
         return None
@@ -87,7 +87,7 @@ def _comparison(condition: exp.Expr, owns: Owner, spelled: dict[str, str], schem
 
 
 def _is_value(part: exp.Expr) -> bool:
-    """Whether a part of a query is a constant that takes no work, and stays one whatever its value is."""
+    """Whether a part of a query is a constant without computation, for every value."""
     if isinstance(part, exp.Cast):
         return part.to.this in _TIMES and isinstance(part.this, exp.Literal) and part.this.is_string
     return isinstance(part, _VALUES)

@@ -1,8 +1,8 @@
 """Which rows of each table a query can need: a predicate for every table that it names.
 
-The conditions that stand on the way from a table to the answer are gathered: WHERE and ON of the SELECT that names it,
-and those of the queries around that one, as far as they go through its columns unchanged. A table that is named more
-than once needs the rows of any of its places. Where it is not certain, nothing is said and all rows are needed.
+It joins the conditions between a table and the answer: WHERE and ON of the SELECT that names it, and those of the
+queries around it, as far as its columns pass through them unchanged. A table in several places needs the rows of any
+of them. In doubt all rows are needed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 
 from windrow.model.predicate import And, Predicate, matches, negation_normal_form
-from windrow.questions.conditions import all_of, any_of, each_test, said_by
+from windrow.questions.conditions import all_of, any_of, each_test, to_predicate
 from windrow.questions.literals import fitted
 from windrow.questions.naming import Naming
 
@@ -29,7 +29,7 @@ Owner = Callable[[exp.Column], str | None]
 """Gives the name of a column in one source, in lower case; None when it is none of its columns."""
 
 _CUTTING = ("limit", "offset", "fetch", "qualify", "sample", "pivots", "laterals", "connect", "match")
-"""Parts of a SELECT that see its rows together: to leave some out below it would change the others."""
+"""Parts of a SELECT that see its rows together: fewer rows below it would change the others."""
 _ON_COUNTS_FOR_BOTH = {("", ""), ("", "INNER"), ("", "CROSS")}
 _ON_COUNTS_FOR_RIGHT = {("LEFT", ""), ("LEFT", "OUTER"), ("", "SEMI"), ("", "ANTI"), ("LEFT", "SEMI"), ("LEFT", "ANTI")}
 
@@ -37,35 +37,35 @@ _ON_COUNTS_FOR_RIGHT = {("LEFT", ""), ("LEFT", "OUTER"), ("", "SEMI"), ("", "ANT
 def needed_rows(
     query: str | exp.Expr | Naming, tables: Mapping[str, pa.Schema], constant: Constant
 ) -> dict[str, Predicate | None]:
-    """Return for each of the tables that a query names what its rows must fulfil to matter; None is: nothing.
+    """Return for each of the tables that a query names the predicate of the rows that matter; None for all rows.
 
     The query may be parsed already. Names are compared without case, as DuckDB does. A query that cannot be understood
     needs all rows.
     """
-    known = {name.lower(): name for name in tables}
+    by_lower_name = {name.lower(): name for name in tables}
     naming = query if isinstance(query, Naming) else Naming.of(query)
     if naming.scopes is None:
         return dict.fromkeys(tables)
-    gathering = _Gathering(known, tables, constant)
-    gathering.walk(naming.scopes)
-    found: dict[str, list[Predicate | None]] = {}
+    walk = _Walk(by_lower_name, tables, constant)
+    walk.visit(naming.scopes)
+    by_table: dict[str, list[Predicate | None]] = {}
     for node in naming.places:
-        if node.name.lower() in known and id(node) not in gathering.queries:
-            found.setdefault(known[node.name.lower()], []).append(gathering.needs.get(id(node)))
-    # A name that sqlglot does not take for a table may still be one to DuckDB.
-    return dict.fromkeys(tables) | {name: any_of(places) for name, places in found.items()}
+        if node.name.lower() in by_lower_name and id(node) not in walk.queries:
+            by_table.setdefault(by_lower_name[node.name.lower()], []).append(walk.needs.get(id(node)))
+    # DuckDB may see a table in a name where sqlglot sees none.
+    return dict.fromkeys(tables) | {name: any_of(places) for name, places in by_table.items()}
 
 
-class _Gathering:
+class _Walk:
     """One walk over the SELECTs of a query, from the outermost one inwards."""
 
     def __init__(
         self,
-        known: Mapping[str, str],
+        by_lower_name: Mapping[str, str],
         tables: Mapping[str, pa.Schema],
         constant: Constant,
     ) -> None:
-        self._known = known
+        self._by_lower_name = by_lower_name
         self._tables = tables
         self._constant = constant
         self.needs: dict[int, Predicate | None] = {}
@@ -73,8 +73,8 @@ class _Gathering:
         self.queries: set[int] = set()
         """Names that stand for queries of WITH, not for tables."""
 
-    def walk(self, scopes: Sequence[Scope]) -> None:
-        """Gather from all scopes, which are ordered from the inside out."""
+    def visit(self, scopes: Sequence[Scope]) -> None:
+        """Visit all scopes, which are ordered from the inside out."""
         for scope in reversed(scopes):
             demand = any_of(self._demands.get(id(scope), [None]))
             if isinstance(scope.expression, exp.Select):
@@ -108,35 +108,35 @@ class _Gathering:
     def _need(
         self, select: exp.Select, alias: str, owns: Owner, around: Predicate | None, *, is_nullable: bool
     ) -> Predicate | None:
-        """What a SELECT, and the queries around it, ask of the columns of one of its sources."""
+        """The predicate of a SELECT, and of the queries around it, on the columns of one of its sources."""
 
-        def asked(condition: exp.Expr | None) -> Predicate | None:
-            said = None if condition is None else said_by(condition, owns, self._constant)
-            return None if said is None else negation_normal_form(said)
+        def predicate(condition: exp.Expr | None) -> Predicate | None:
+            implied = None if condition is None else to_predicate(condition, owns, self._constant)
+            return None if implied is None else negation_normal_form(implied)
 
         where = select.args.get("where")
         before, own = _on(select, alias)
-        later = [all_of([asked(None if where is None else where.this), around]), *map(asked, before)]
-        # In an outer join a row of nulls may take the place of one that is left out: no condition may let it pass.
+        later = [all_of([predicate(None if where is None else where.this), around]), *map(predicate, before)]
+        # An outer join may put a row of nulls in place of a missing row: no condition may let it pass.
         sure = [None if part is None or (is_nullable and matches(part, {})) else part for part in later]
-        return all_of([*sure, *map(asked, own)])
+        return all_of([*sure, *map(predicate, own)])
 
     def _give(self, source: exp.Table | Scope, need: Predicate | None) -> None:
         if isinstance(source, Scope):
             self._demand(source, None if _is_recursive(source) or _renames(source) else need)
-        elif source.name.lower() in self._known and need is not None and not source.db:
-            schema = self._tables[self._known[source.name.lower()]]
+        elif source.name.lower() in self._by_lower_name and need is not None and not source.db:
+            schema = self._tables[self._by_lower_name[source.name.lower()]]
             self.needs[id(source)] = fitted(spelled_as(need, schema), schema)
 
     def _demand(self, scope: Scope, need: Predicate | None) -> None:
         self._demands.setdefault(id(scope), []).append(need)
 
     def _columns(self, source: exp.Table | Scope) -> frozenset[str] | None:
-        """The names of a source's columns in lower case; None where they are not known."""
+        """The names of a source's columns in lower case; None for a source that does not list them."""
         if isinstance(source, Scope):
             names = _output_names(source.expression)
             return None if names is None else frozenset(names)
-        schema = self._tables.get(self._known.get(source.name.lower(), ""))
+        schema = self._tables.get(self._by_lower_name.get(source.name.lower(), ""))
         return None if schema is None else frozenset(name.lower() for name in schema.names)
 
 
@@ -152,7 +152,7 @@ def _renamed(predicate: Predicate, name: Callable[[str], str | None]) -> Predica
 
 
 def spelled_as(predicate: Predicate, schema: pa.Schema) -> Predicate:
-    """Return the predicate with column names as the table spells them; those that differ by case alone are left out."""
+    """Return the predicate with column names as the table spells them; names that differ by case alone are left out."""
     spelled: dict[str, str | None] = {}
     for name in schema.names:
         spelled[name.lower()] = None if name.lower() in spelled else name
@@ -201,9 +201,9 @@ class _Joined(NamedTuple):
     """Sources of a SELECT, in lower case."""
 
     nullable: set[str]
-    """Those of which rows may be filled up with nulls."""
+    """Sources whose rows may be filled up with nulls."""
     unsure: set[str]
-    """Those of which no row may be left out."""
+    """Sources that need all of their rows."""
 
 
 def _outer_joined(select: exp.Select) -> _Joined:
@@ -237,7 +237,7 @@ def is_plain_source(node: exp.Expr) -> bool:
 
 
 def _cuts(query: exp.Expr) -> bool:
-    """Whether rows that a query gives depend on others that it gives."""
+    """Whether rows of a query's result depend on other rows of it."""
     distinct, group = query.args.get("distinct"), query.args.get("group")
     return (
         any(query.args.get(part) for part in _CUTTING)
@@ -263,7 +263,7 @@ def _renames(scope: Scope) -> bool:
 
 
 def _output_names(query: exp.Expr) -> list[str] | None:
-    """Return the names of what a query gives, in lower case; None where they are not written down, or not apart."""
+    """Return the names of a query's columns, in lower case; None where they are not explicit, or not unique."""
     select = query
     while isinstance(select, exp.SetOperation | exp.Subquery):
         if isinstance(select, exp.SetOperation) and select.args.get("by_name"):

@@ -1,4 +1,4 @@
-"""From filters that Spark pushes down to a predicate that every wanted row fulfils: what cannot be said is left out.
+"""From filters that Spark pushes down to a predicate that every wanted row fulfils.
 
 Spark filters again whatever comes, so that to say less is never wrong.
 """
@@ -18,21 +18,21 @@ from windrow.model.predicate import Comparison, In, IsNotNull, IsNull, Not, Op, 
 from windrow.questions.conditions import all_of, any_of
 from windrow.questions.literals import fitted
 
-__all__ = ["said_by_spark"]
+__all__ = ["spark_filters_to_predicate"]
 
 _OPS: dict[type[spark.Filter], Op] = {getattr(spark, name): op for name, op in comparisons_of("spark").items()}
 _MICROSECOND = timedelta(microseconds=1)
 
 
-def said_by_spark(filters: Iterable[spark.Filter], columns: pa.Schema) -> Predicate | None:
-    """Return what filters say of some columns together, or None when that is nothing."""
-    return all_of([_said(each, columns) for each in filters])
+def spark_filters_to_predicate(filters: Iterable[spark.Filter], columns: pa.Schema) -> Predicate | None:
+    """Return a predicate on some columns that rows of all filters fulfil; None when there is none."""
+    return all_of([_implied(each, columns) for each in filters])
 
 
-def _said(given: spark.Filter, columns: pa.Schema) -> Predicate | None:
+def _implied(given: spark.Filter, columns: pa.Schema) -> Predicate | None:
     try:
-        said = _predicate(given, columns)
-        return None if said is None else fitted(said, columns)
+        predicate = _predicate(given, columns)
+        return None if predicate is None else fitted(predicate, columns)
     except (InvalidInput, OverflowError):
         return None
 
@@ -62,7 +62,7 @@ def _predicate(given: Any, columns: pa.Schema) -> Predicate | None:
 
 
 def _negated(given: Any, columns: pa.Schema) -> Predicate | None:
-    """Only what is exact can be turned round."""
+    """Only exact predicates can be negated."""
     name = _column(given, columns)
     if name is None or _is_finer(columns.field(name).type):
         return None

@@ -25,7 +25,7 @@ class Dialect(NamedTuple):
 
 
 def spelled(predicate: Predicate, dialect: Dialect | None = None) -> str:
-    """Return the condition that selects the rows which the predicate selects; of DuckDB, unless told otherwise."""
+    """Return the condition that selects the rows which the predicate selects; in the dialect of DuckDB, or another."""
     written = dialect or _DUCKDB
     match predicate:
         case And(parts):

@@ -2,7 +2,7 @@
 
 A query is cut at its literals. What is between them is the key of a template: a parsed query into which the values of
 the next one are put. A literal that the parser makes something else of, such as the text of an interval, is no value
-but a part of the key. Marks of parameters (`?`, `$1`) get names, so that each is known wherever it ends up.
+but a part of the key. Marks of parameters (`?`, `$1`) get names, so that each keeps its value in any order.
 
 A template is lent to one query at a time, since its tree holds the values of that query. Where all templates of a shape
 are lent, another one is parsed; those that were given back wait for the next query.
@@ -116,7 +116,7 @@ class Templates:
         """Those that wait for a query, by shape and literals that are part of it."""
 
     def lend(self, query: str) -> Loan:
-        """The names in a query; nobody else has its tree while the block lasts."""
+        """The names in a query; its tree has no other user while the block lasts."""
         parts = literals_in(query)
         if parts is None:
             return Loan(Naming.of(query))
@@ -142,7 +142,7 @@ def _joined(between: list[str], texts: list[str]) -> str:
 
 
 def _fixed_in(between: list[str], literals: list[Literal]) -> tuple[int, ...] | None:
-    """The literals of which the parser makes something of its own; None when the query cannot be parsed."""
+    """The literals that the parser rewrites; None when the query cannot be parsed."""
     naming = Naming.of(_joined(between, [_marker(place, literal) for place, literal in enumerate(literals)]))
     if naming.tree is None:
         return None
@@ -151,7 +151,7 @@ def _fixed_in(between: list[str], literals: list[Literal]) -> tuple[int, ...] | 
 
 
 def _template(between: list[str], literals: list[Literal], fixed: tuple[int, ...]) -> _Template | None:
-    """A template, if a query made from it is the query that is parsed."""
+    """A template, if a query made from it equals the parsed query."""
     texts = [literal.written if place in fixed else _marker(place, literal) for place, literal in enumerate(literals)]
     naming, plain = Naming.of(_joined(between, texts)), Naming.of(_joined(between, [each.written for each in literals]))
     if naming.tree is None or plain.tree is None:
@@ -166,19 +166,19 @@ def _template(between: list[str], literals: list[Literal], fixed: tuple[int, ...
 
 
 def _marker(place: int, literal: Literal) -> str:
-    """A literal that is like no other."""
+    """A unique literal."""
     return f"'windrow literal {place}'" if literal.is_text else str(7_310_000_000 + place)
 
 
 def _slots(tree: exp.Expr, literals: list[Literal]) -> list[tuple[int, Any]]:
-    """The nodes of markers, where each is to be found once, as it was written, and its surroundings leave it so."""
+    """The nodes of markers that occur once, as written, in surroundings that leave them unchanged."""
     places = {_marker(place, literal).strip("'"): place for place, literal in enumerate(literals)}
-    found: dict[int, list[Any]] = {}
+    nodes_of: dict[int, list[Any]] = {}
     for node in tree.find_all(exp.Literal):
         place = places.get(node.this)
         if place is not None and node.is_string == literals[place].is_text:
-            found.setdefault(place, []).append(node)
-    return [(place, nodes[0]) for place, nodes in sorted(found.items()) if len(nodes) == 1 and _is_safe(nodes[0])]
+            nodes_of.setdefault(place, []).append(node)
+    return [(place, nodes[0]) for place, nodes in sorted(nodes_of.items()) if len(nodes) == 1 and _is_safe(nodes[0])]
 
 
 def _is_safe(node: Any) -> bool:

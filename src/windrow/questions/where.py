@@ -1,7 +1,6 @@
 """From the text of a SQL condition to a predicate.
 
-What a predicate cannot say is refused, by name: arithmetic, functions, comparisons of two columns, patterns that are no
-prefix.
+Other conditions are refused, by name: arithmetic, functions, comparisons of two columns, patterns that are no prefix.
 """
 
 from __future__ import annotations
@@ -37,13 +36,13 @@ from windrow.model.predicate import (
 __all__ = ["OPS", "Reading", "listed", "literal_of", "parse_condition", "parse_where", "predicate_of"]
 
 OPS: dict[type[exp.Expr], Op] = {getattr(exp, name): op for name, op in comparisons_of("sqlglot").items()}
-"""What each comparison of SQL is."""
+"""The operator of each comparison of SQL."""
 _TIMES = (exp.DataType.Type.TIMESTAMP, exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPNTZ)
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How names and values in a condition are read; both raise InvalidInput for what cannot be asked about."""
+    """How names and values in a condition are read; both raise InvalidInput for other expressions."""
 
     column: Callable[[exp.Expr], str]
     """The name that an expression has as a column."""
@@ -52,12 +51,12 @@ class Reading:
 
 
 def parse_where(text: str) -> Predicate:
-    """Return the predicate that the text of a WHERE clause says, or refuse it with the part that cannot be said."""
+    """Return the predicate of the text of a WHERE clause, or refuse it with the part that has none."""
     return predicate_of(parse_condition(text))
 
 
 def parse_condition(text: str) -> exp.Expr:
-    """Return the text of a WHERE clause, parsed; what is more or less than a condition is refused."""
+    """Return the text of a WHERE clause, parsed; anything but one condition is refused."""
     try:
         parsed = parse_one(f"SELECT 1 WHERE {text}", read="duckdb")
     except (SqlglotError, RecursionError) as error:
@@ -70,14 +69,14 @@ def parse_condition(text: str) -> exp.Expr:
 
 
 def predicate_of(condition: exp.Expr, reading: Reading | None = None) -> Predicate:
-    """Return the predicate that means the same as a parsed condition, for nulls too."""
+    """Return the predicate equal to a parsed condition, for nulls too."""
     reading = reading or _AS_WRITTEN
     for kind, read in _READERS.items():
         if isinstance(condition, kind):
             return read(condition, reading)
     if type(condition) in OPS:
         return _comparison(condition, reading)
-    raise _unsaid(condition)
+    raise _unsupported(condition)
 
 
 def _comparison(condition: exp.Expr, reading: Reading) -> Predicate:
@@ -87,12 +86,12 @@ def _comparison(condition: exp.Expr, reading: Reading) -> Predicate:
         return Comparison(reading.column(left), op, reading.constant(right))
     if isinstance(right, exp.Column):
         return Comparison(reading.column(right), mirrored(op), reading.constant(left))
-    raise _unsaid(condition)
+    raise _unsupported(condition)
 
 
 def _is(condition: exp.Is, reading: Reading) -> Predicate:
     if not isinstance(condition.expression, exp.Null):
-        raise _unsaid(condition)
+        raise _unsupported(condition)
     return IsNull(reading.column(condition.this))
 
 
@@ -108,13 +107,13 @@ def _in(condition: exp.In, reading: Reading) -> Predicate:
 def listed(condition: exp.In) -> list[exp.Expr]:
     """Return the expressions of a written list; a subquery is none."""
     if any(condition.args.get(part) for part in ("query", "unnest", "field")):
-        raise _unsaid(condition)
+        raise _unsupported(condition)
     return condition.expressions
 
 
 def _between(condition: exp.Between, reading: Reading) -> Predicate:
     if condition.args.get("symmetric"):
-        raise _unsaid(condition)
+        raise _unsupported(condition)
     low, high = (reading.constant(condition.args[side]) for side in ("low", "high"))
     return Between(reading.column(condition.this), low, high)
 
@@ -124,33 +123,33 @@ def _like(condition: exp.Like, reading: Reading) -> Predicate:
     prefix, wildcard = pattern[:-1], pattern[-1:]
     if wildcard != "%" or "%" in prefix or "_" in prefix:
         raise InvalidInput(f"{condition.sql('duckdb')}: only a prefix can be looked for, such as LIKE 'cpu%'")
-    found = StartsWith(reading.column(condition.this), prefix)
-    return Not(found) if condition.args.get("negate") else found
+    test = StartsWith(reading.column(condition.this), prefix)
+    return Not(test) if condition.args.get("negate") else test
 
 
 def _starts_with(condition: exp.StartsWith, reading: Reading) -> Predicate:
     prefix = reading.constant(condition.expression)
     if not isinstance(prefix, str):
-        raise _unsaid(condition)
+        raise _unsupported(condition)
     return StartsWith(reading.column(condition.this), prefix)
 
 
 def _regexp(condition: exp.RegexpLike, reading: Reading) -> Predicate:
-    # The operator `~` is parsed to the same, and means a match of the whole text; only calls have a place in the query.
+    # The operator `~` has the same node but matches the whole text; only calls have a place in the query.
     if condition.args.get("flag") is not None or "start" not in condition.meta:
-        raise _unsaid(condition)
+        raise _unsupported(condition)
     return RegexpMatches(reading.column(condition.this), _pattern(condition, reading))
 
 
 def _ilike(condition: exp.ILike, reading: Reading) -> Predicate:
-    found = ILike(reading.column(condition.this), _pattern(condition, reading))
-    return Not(found) if condition.args.get("negate") else found
+    test = ILike(reading.column(condition.this), _pattern(condition, reading))
+    return Not(test) if condition.args.get("negate") else test
 
 
 def _pattern(condition: exp.Binary, reading: Reading) -> str:
     pattern = reading.constant(condition.expression)
     if not isinstance(pattern, str):
-        raise _unsaid(condition)
+        raise _unsupported(condition)
     return pattern
 
 
@@ -171,7 +170,7 @@ _READERS: dict[type[exp.Expr], Callable[[Any, Reading], Predicate]] = {
 
 def _column(expression: exp.Expr) -> str:
     if not isinstance(expression, exp.Column):
-        raise _unsaid(expression)
+        raise _unsupported(expression)
     return expression.name
 
 
@@ -191,7 +190,7 @@ def literal_of(expression: exp.Expr) -> Literal:
         return _cast(expression)
     if isinstance(expression, exp.Null):
         raise InvalidInput("a comparison with NULL selects nothing; write IS NULL")
-    raise _unsaid(expression)
+    raise _unsupported(expression)
 
 
 def _number(text: str) -> int | float | Decimal:
@@ -204,7 +203,7 @@ def _number(text: str) -> int | float | Decimal:
 def _cast(expression: exp.Cast) -> Literal:
     kind, inner = expression.to.this, expression.this
     if not (isinstance(inner, exp.Literal) and inner.is_string):
-        raise _unsaid(expression)
+        raise _unsupported(expression)
     try:
         if kind == exp.DataType.Type.DATE:
             return date.fromisoformat(inner.this)
@@ -215,12 +214,12 @@ def _cast(expression: exp.Cast) -> Literal:
     except ValueError as error:
         problem = f"{expression.sql('duckdb')}: {error}; write times as 2026-01-31 12:00:00 and numbers as 1.5"
         raise InvalidInput(problem) from error
-    raise _unsaid(expression)
+    raise _unsupported(expression)
 
 
-def _unsaid(expression: exp.Expr) -> InvalidInput:
+def _unsupported(expression: exp.Expr) -> InvalidInput:
     return InvalidInput(
-        f"{expression.sql('duckdb')}: this cannot be asked of metadata; use comparisons of a column with a value, IN, "
+        f"{expression.sql('duckdb')}: metadata cannot answer this; use comparisons of a column with a value, IN, "
         "BETWEEN, IS NULL, LIKE 'prefix%', ILIKE, regexp_matches, AND, OR and NOT"
     )
 

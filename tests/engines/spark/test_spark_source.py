@@ -17,7 +17,7 @@ from tests.engines.worlds import NOON, SORT, connect, fill, plain, points, told
 from pyspark_windrow.options import ReadOptions
 from windrow.errors import InvalidInput
 from windrow.model.predicate import And, Comparison, Op, matches
-from windrow.questions.spark_filters import said_by_spark
+from windrow.questions.spark_filters import spark_filters_to_predicate
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 COLUMNS = ["metric_name", "host", "timestamp", "value", "number", "price", "zone", "rack", "attributes"]
@@ -183,17 +183,17 @@ ROWS = st.fixed_dictionaries({name: st.none() | st.sampled_from(values) for name
 
 @given(filters=FILTERS, row=ROWS)
 def test_no_row_that_spark_keeps_is_left_out(filters, row):
-    said = said_by_spark(filters, SCHEMA)
-    if said is not None and all(kept_by_spark(each, row) for each in filters):
-        assert matches(said, row)
+    predicate = spark_filters_to_predicate(filters, SCHEMA)
+    if predicate is not None and all(kept_by_spark(each, row) for each in filters):
+        assert matches(predicate, row)
 
 
 def test_a_time_that_spark_cut_may_lie_up_to_a_microsecond_later():
     later = Comparison("at", Op.LESS, NOON + timedelta(microseconds=1))
-    assert said_by_spark([datasource.LessThanOrEqual(("at",), NOON)], SCHEMA) == later
-    exactly = said_by_spark([datasource.EqualTo(("at",), NOON)], SCHEMA)
+    assert spark_filters_to_predicate([datasource.LessThanOrEqual(("at",), NOON)], SCHEMA) == later
+    exactly = spark_filters_to_predicate([datasource.EqualTo(("at",), NOON)], SCHEMA)
     assert exactly == And((Comparison("at", Op.GREATER_OR_EQUAL, NOON), later))
-    assert said_by_spark([datasource.Not(datasource.EqualTo(("at",), NOON))], SCHEMA) is None
+    assert spark_filters_to_predicate([datasource.Not(datasource.EqualTo(("at",), NOON))], SCHEMA) is None
 
 
 class TestOptions:

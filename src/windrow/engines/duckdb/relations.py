@@ -50,9 +50,9 @@ class Relation:
 
     def narrowed(self, naming: Naming) -> Relation:
         """The same with those columns alone that a query can mean."""
-        attributes = {name: place for name, place in self.attributes.items() if naming.means(name)}
+        attributes = {name: place for name, place in self.attributes.items() if naming.refers_to(name)}
         maps = {*attributes.values(), *self._old_maps(naming)}
-        named = [name for name in self.columns.names if naming.means(name) or name in maps]
+        named = [name for name in self.columns.names if naming.refers_to(name) or name in maps]
         # Rows without any column could not be counted.
         chosen = named or self.columns.names[:1]
         return replace(self, columns=pa.schema([self.columns.field(name) for name in chosen]), attributes=attributes)
@@ -60,7 +60,7 @@ class Relation:
     def _old_maps(self, naming: Naming) -> Iterator[str]:
         """Columns of maps that values of earlier epochs may be in."""
         for columns in self.old.values():
-            yield from (each.residual for name, each in columns.items() if each.residual and naming.means(name))
+            yield from (each.residual for name, each in columns.items() if each.residual and naming.refers_to(name))
 
     @property
     def plain_columns(self) -> pa.Schema:
