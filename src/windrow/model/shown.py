@@ -7,7 +7,7 @@ from typing import Any
 
 from windrow.model.units import format_bytes, is_size
 
-__all__ = ["ShownByField"]
+__all__ = ["ShownByField", "ShownVerdict"]
 
 _MOST = 5
 """Items of a list that are shown."""
@@ -31,6 +31,22 @@ class ShownByField:
         indent = "\n" + " " * (width + 4)
         lines = [f"  {name:<{width}}  {_text(name, value).replace(_BREAK, indent)}" for name, value in shown]
         return "\n".join([type(self).__name__, *lines])
+
+
+class ShownVerdict(ShownByField):
+    """Shows the report of a check; `findings` are what is wrong."""
+
+    __slots__ = ()
+    findings: tuple[Any, ...]
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.findings
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, the verdict first."""
+        return {"sound": self.sound, **super().to_dict()}
 
 
 def _text(name: str, value: Any) -> str:
