@@ -9,8 +9,9 @@ from __future__ import annotations
 import mmap
 import os
 
-from windrow.errors import Damaged, NotFound, StorageError
+from windrow.errors import Damaged, StorageError
 from windrow.sidecar import layout
+from windrow.storage.failures import local_reads
 
 Buffer = bytes | bytearray | mmap.mmap
 """All bytes of a sidecar: read whole, or mapped."""
@@ -92,12 +93,8 @@ Content = Held | OpenSidecar
 
 def open_content(path: str) -> Content:
     """The committed bytes of a local file; all of its bytes where it commits more than it has."""
-    try:
+    with local_reads(path, "no such sidecar; build it from its Parquet file"):
         descriptor = os.open(path, os.O_RDONLY)
-    except FileNotFoundError as error:
-        raise NotFound(f"{path}: no such sidecar; build it from its Parquet file") from error
-    except OSError as error:
-        raise StorageError(f"{path}: cannot be opened: {error.strerror}; check the path and its permissions") from error
     content: Content | None = None
     try:
         # Whoever writes a file anew in its place may be seen in between, so one look is no proof of damage.

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from windrow.errors import Conflict, NotFound, StorageError
+from windrow.errors import Conflict
 from windrow.sidecar import layout
 from windrow.sidecar.structure import damaged
 from windrow.sidecar.writer import Update
+from windrow.storage.failures import local_reads
 from windrow.storage.file_changes import Files
 
 __all__ = ["publish_new", "publish_update"]
@@ -33,13 +34,8 @@ def publish_update(path: str | os.PathLike[str], update: Update, files: Files | 
 
 
 def _check_base(path: Path, update: Update) -> None:
-    try:
-        with path.open("rb") as file:
-            start = file.read(layout.U64.size)
-    except FileNotFoundError as error:
-        raise NotFound(f"{path}: no such sidecar; write a new one") from error
-    except OSError as error:
-        raise StorageError(f"{path}: cannot be read: {error.strerror}; check the permissions") from error
+    with local_reads(path, "no such sidecar; write a new one"), path.open("rb") as file:
+        start = file.read(layout.U64.size)
     if len(start) < layout.U64.size:
         raise damaged(str(path), "PARQUET_META_FILE_SIZE", 0, "the file is shorter than that field")
     (committed,) = layout.U64.unpack(start)

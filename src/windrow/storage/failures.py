@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from windrow.config import masked
 from windrow.errors import AlreadyExists, NotFound, StorageError, WindrowError
 
-__all__ = ["disk_failure", "missing", "remote_failure", "taken"]
+__all__ = ["disk_failure", "local_reads", "missing", "remote_failure", "taken"]
 
 # errno -> the problem and what to do about it.
 _DISK_PROBLEMS = {
@@ -47,6 +50,18 @@ def disk_failure(error: OSError, name: str) -> StorageError:
     """The error for a failed operation on a local file."""
     problem = _DISK_PROBLEMS.get(error.errno or 0, f"{error.strerror or error}; check the disk and the folder")
     return StorageError(f"{name}: {problem}", retryable=error.errno in _PASSING)
+
+
+@contextmanager
+def local_reads(path: str | os.PathLike[str], absent: str) -> Iterator[None]:
+    """Name a local file in errors of reading it; `absent` is the problem, and what to do, when there is none."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise NotFound(f"{os.fspath(path)}: {absent}") from error
+    except OSError as error:
+        problem = f"cannot be read: {error.strerror}; check the path and its permissions"
+        raise StorageError(f"{os.fspath(path)}: {problem}") from error
 
 
 def remote_failure(error: Exception, name: str) -> WindrowError:
