@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windrow.errors import WindrowError
-from windrow.model.shown import ShownByField
+from windrow.model.shown import ShownVerdict
 from windrow.parquet.footer import MAGIC
 from windrow.questdb.folders import DATA, SIDECAR, partition_end, partition_folder
 from windrow.questdb.inspection import read_meta
@@ -36,7 +35,7 @@ class TableFinding:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class TableCheck(ShownByField):
+class TableCheck(ShownVerdict):
     """The scope and the findings of a check."""
 
     table: str
@@ -50,15 +49,6 @@ class TableCheck(ShownByField):
     rows_read: int | None
     """Rows that were decoded, all page checksums verified; None without `data`."""
     findings: tuple[TableFinding, ...]
-
-    @property
-    def sound(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.findings
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return {"sound": self.sound, **asdict(self)}
 
 
 def check_table(folder: Path, *, data: bool = False) -> TableCheck:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from windrow.errors import Damaged, Incompatible, NotFound, StorageError
+from windrow.errors import Damaged, Incompatible
 from windrow.parquet.footer import MAGIC, TAIL_SIZE, ParquetFooter, footer_length, parse_footer
 from windrow.parquet.placement import VirtualSchema
 from windrow.parquet.synthesis import assemble_footer
@@ -24,6 +24,7 @@ from windrow.questdb.folders import DATA, SIDECAR
 from windrow.questdb.txn import Partition
 from windrow.sidecar import Sidecar
 from windrow.sidecar.build import build_sidecar
+from windrow.storage.failures import local_reads
 
 __all__ = ["CommittedFile", "check_partition", "describe_file"]
 
@@ -110,12 +111,8 @@ def _read_metadata(footer: bytes) -> pq.FileMetaData:
 
 
 def _map(path: Path, size: int) -> mmap.mmap:
-    try:
+    with local_reads(path, "_txn names this file, and it is not there; restore the partition's folder"):
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError as error:
-        raise NotFound(f"{path}: _txn names this file, and it is not there; restore the partition's folder") from error
-    except OSError as error:
-        raise StorageError(f"{path}: cannot be read: {error.strerror}; check the permissions") from error
     try:
         length = os.fstat(descriptor).st_size
         if length < size:

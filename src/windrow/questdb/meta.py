@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
-from windrow.errors import Damaged, Incompatible, NotFound, StorageError
+from windrow.errors import Damaged, Incompatible
 from windrow.sidecar.types import NANOSECONDS, TAG_MASK, Tag
+from windrow.storage.failures import local_reads
 
 __all__ = ["Meta", "PartitionUnit", "TableColumn", "load_meta", "parse_meta"]
 
@@ -68,12 +69,8 @@ class Meta:
 def load_meta(table: Path) -> Meta:
     """The structure of the table in a folder as it is now."""
     path = table / "_meta"
-    try:
+    with local_reads(path, "no such file; give the folder of a QuestDB table, or create one"):
         return parse_meta(path.read_bytes(), str(path))
-    except FileNotFoundError as error:
-        raise NotFound(f"{path}: no such file; give the folder of a QuestDB table, or create one") from error
-    except OSError as error:
-        raise StorageError(f"{path}: cannot be read: {error.strerror}; check the permissions") from error
 
 
 def parse_meta(data: bytes, name: str) -> Meta:

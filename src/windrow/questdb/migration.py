@@ -28,7 +28,7 @@ from windrow.sidecar.convert import Read
 from windrow.sidecar.layout import U32
 from windrow.sidecar.rewrite import Sections, rewrite
 from windrow.sidecar.structure import Footer
-from windrow.storage.failures import disk_failure
+from windrow.storage.failures import disk_failure, local_reads
 from windrow.storage.file_changes import Files
 
 __all__ = ["Action", "Step", "StepReport", "carry_out", "committed_bytes"]
@@ -171,12 +171,8 @@ def _refuse_tail(step: Step, last: Footer, *, overlaps: bool) -> None:
 @contextmanager
 def committed_bytes(path: Path, size: int) -> Iterator[Read]:
     """Give a way to read the first `size` bytes of a file; no read leaves them."""
-    try:
+    with local_reads(path, "no such Parquet file; restore it, or detach its partition"):
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError as error:
-        raise NotFound(f"{path}: no such Parquet file; restore it, or detach its partition") from error
-    except OSError as error:
-        raise StorageError(f"{path}: cannot be read: {error.strerror}; check the permissions") from error
     try:
         _check_length(path, os.fstat(descriptor).st_size, size)
 

@@ -16,12 +16,13 @@ from pathlib import Path
 import pyarrow as pa
 
 from windrow.closing import Closing
-from windrow.errors import Conflict, Damaged, NotFound, StorageError
+from windrow.errors import Conflict, Damaged, NotFound
 from windrow.questdb.committed import CommittedFile, check_partition
 from windrow.questdb.folders import partition_folder
 from windrow.questdb.meta import Meta, load_meta
 from windrow.questdb.meta_writer import arrow_schema
 from windrow.questdb.txn import Partition, Txn, read_txn
+from windrow.storage.failures import local_reads
 
 __all__ = ["HeldSnapshot", "hold_snapshot", "lock_folder"]
 
@@ -77,12 +78,8 @@ def hold_snapshot(table: str | os.PathLike[str], *, deadline: float = 5.0) -> He
 
 def lock_folder(folder: Path, *, exclusive: bool) -> int:
     """Lock a folder without waiting; the lock lasts until the descriptor is closed."""
-    try:
+    with local_reads(folder, "no such folder; restore it"):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except FileNotFoundError as error:
-        raise NotFound(f"{folder}: no such folder; restore it") from error
-    except OSError as error:
-        raise StorageError(f"{folder}: cannot be opened: {error.strerror}; check the permissions") from error
     try:
         fcntl.flock(descriptor, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
     except OSError as error:

@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from windrow.errors import Damaged, NotFound, StorageError
+from windrow.storage.failures import local_reads
 
 __all__ = [
     "database_folder",
@@ -42,12 +43,8 @@ def table_folders(database: Path) -> dict[str, Path]:
     """The folder of every table that has one, by name."""
     named = {name: database / folder for name, folder in _registered(database).items()}
     listed = set(named.values())
-    try:
+    with local_reads(database, "no such folder; give the folder of a QuestDB database"):
         folders = sorted(each for each in database.iterdir() if each.is_dir())
-    except FileNotFoundError as error:
-        raise NotFound(f"{database}: no such folder; give the folder of a QuestDB database") from error
-    except OSError as error:
-        raise StorageError(f"{database}: cannot be listed: {error.strerror}; check the permissions") from error
     for folder in folders:
         if folder not in listed:
             named.setdefault(table_name(folder), folder)

@@ -13,7 +13,8 @@ import time
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from windrow.errors import Damaged, Incompatible, NotFound, StorageError, WindrowError
+from windrow.errors import Damaged, Incompatible, StorageError, WindrowError
+from windrow.storage.failures import local_reads
 
 __all__ = ["Partition", "Place", "Txn", "lag_checksum", "parse_txn", "place_of", "read_txn"]
 
@@ -171,12 +172,8 @@ def parse_txn(data: bytes, name: str) -> Txn:
 def read_txn(path: str | os.PathLike[str], *, deadline: float = 5.0) -> Txn:
     """The committed state of a file that a writer may be changing; tries again for up to `deadline` seconds."""
     name = os.fspath(path)
-    try:
+    with local_reads(name, "no such file; give the folder of a QuestDB table"):
         descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError as error:
-        raise NotFound(f"{name}: no such file; give the folder of a QuestDB table") from error
-    except OSError as error:
-        raise StorageError(f"{name}: cannot be read: {error.strerror}; check the permissions") from error
     try:
         return _read_until(descriptor, name, time.monotonic() + deadline)
     finally:

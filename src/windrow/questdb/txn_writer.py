@@ -11,7 +11,7 @@ import struct
 from dataclasses import replace
 from pathlib import Path
 
-from windrow.errors import InvalidInput, NotFound
+from windrow.errors import InvalidInput
 from windrow.questdb.txn import (
     FIXED,
     FIXED_FIELDS,
@@ -30,6 +30,7 @@ from windrow.questdb.txn import (
     parse_txn,
     place_of,
 )
+from windrow.storage.failures import local_reads
 from windrow.storage.file_changes import Files
 
 __all__ = ["TxnWriter", "create_txn", "empty_txn"]
@@ -83,10 +84,8 @@ class TxnWriter:
 
     def __init__(self, path: str | os.PathLike[str], files: Files | None = None) -> None:
         self._path, self._files = Path(path), files or Files()
-        try:
+        with local_reads(self._path, "no such file; create the table first"):
             data = self._path.read_bytes()
-        except FileNotFoundError as error:
-            raise NotFound(f"{self._path}: no such file; create the table first") from error
         self.current = parse_txn(data, str(self._path))
         _, self._place = place_of(data[:HEADER_SIZE], str(self._path))
 
