@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import itertools
 import math
 from collections import Counter
@@ -23,6 +22,7 @@ from windrow.metastore.stored import stored
 from windrow.model.ids import check_name
 from windrow.model.names import check_against_table, twins_in
 from windrow.model.settings import TableSettings
+from windrow.model.stored_types import type_from_text, type_to_text
 from windrow.model.widening import WAYS_OUT, plain, widened
 
 __all__ = ["Catalog", "column_of", "columns_at", "epoch_at", "refuse_dropped", "refuse_same_name", "stored_type"]
@@ -304,13 +304,7 @@ def column_of(row: Row[Any]) -> TableColumn:
 
 def stored_type(data_type: pa.DataType) -> dict[str, str]:
     """Return a type as rows of `schema.columns` hold it."""
-    return {"type": str(data_type), "arrow": _type_to_text(data_type)}
+    return {"type": str(data_type), "arrow": type_to_text(data_type)}
 
 
-def _type_to_text(data_type: pa.DataType) -> str:
-    return base64.b64encode(pa.schema([pa.field("", data_type)]).serialize().to_pybytes()).decode("ascii")
-
-
-@memo("stored types", 1024)
-def _type_from_text(text: str) -> pa.DataType:
-    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text))).field(0).type
+_type_from_text = memo("stored types", 1024)(type_from_text)

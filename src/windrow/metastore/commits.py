@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from sqlalchemy import Connection, Row, bindparam, insert, select, text, update
 
@@ -28,11 +29,9 @@ from windrow.model.split import SplitMetadata
 
 __all__ = [
     "PUBLISH_STEPS",
-    "READ_BACK_WAITS",
+    "Change",
     "Commits",
     "check_lease",
-    "not_committed",
-    "published_of",
     "record_published",
 ]
 
@@ -42,9 +41,29 @@ PUBLISH_STEPS = ("begun", "checked", "replaced", "added", "versioned", "committi
 _BY_ID = select(commits).where(commits.c.commit_id == bindparam("wanted"))
 _LOCKED = _BY_ID.with_for_update()
 
-READ_BACK_WAITS = (0.0, 0.2, 1.0, 3.0)
+_WAITS = (0.0, 0.2, 1.0, 3.0)
+"""Seconds before each attempt to read an outcome back."""
 
 Step = Callable[[str], None]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Change(Generic[T]):
+    """A change of one row by one transaction."""
+
+    id: str
+    """What is changed."""
+    text: str
+    """For errors: what the metastore did."""
+    lock: Callable[[Connection], Row[Any]]
+    """Returns the row, for the transaction to change."""
+    read: Callable[[Connection], Row[Any]]
+    """Returns the row, once no transaction changes it."""
+    apply: Callable[[Connection, Row[Any]], T]
+    result: Callable[[Row[Any]], T | None]
+    """The result of a change that is done already."""
 
 
 class Commits(Catalog):
@@ -177,22 +196,53 @@ class Commits(Catalog):
 
     def publish_once(self, commit_id: str, apply: Callable[[Connection, Row[Any]], Published]) -> Published:
         """Publish an open commit by one transaction, or return its first result; a lost outcome is read back."""
+        change = Change(
+            commit_id,
+            f"it published commit {commit_id}",
+            lock=lambda connection: self._locked(connection, commit_id),
+            read=lambda connection: _required(_commit_row(connection, commit_id), commit_id),
+            apply=apply,
+            result=lambda row: _published_of(row) if row.state == CommitState.PUBLISHED else None,
+        )
+        return self.change_once(change)
+
+    def change_once(self, change: Change[T]) -> T:
+        """Make a change, or return its first result; a lost outcome is read back."""
         surely_open = False
         try:
             with self.database.writing() as connection:
-                row = self._locked(connection, commit_id)
-                if row.state == CommitState.PUBLISHED:
-                    return published_of(row)
+                row = change.lock(connection)
+                result = change.result(row)
+                if result is not None:
+                    return result
                 surely_open = True
-                result = apply(connection, row)
+                result = change.apply(connection, row)
                 self._at_step("committing")
                 surely_open = False
         except MetastoreError as error:
             if surely_open:
-                raise not_committed(error) from error
-            return self._read_back(commit_id, error)
+                raise _not_committed(error) from error
+            return self._read_back(change, error)
         self._at_step("committed")
         return result
+
+    def _read_back(self, change: Change[T], error: MetastoreError) -> T:
+        """Return the outcome of a change whose connection failed. Its row is locked while the transaction is open."""
+        for wait in _WAITS:
+            self._sleep(wait)
+            try:
+                with self.database.reading() as connection:
+                    result = change.result(change.read(connection))
+            except MetastoreError:
+                continue
+            if result is None:
+                raise _not_committed(error) from error
+            return result
+        raise CommitUnknown(
+            f"the metastore was lost while {change.text}, and did not come back; whether that is done is unknown. "
+            f"Look again when the metastore answers, and delete nothing until then ({error})",
+            change.id,
+        ) from error
 
     def _apply(
         self,
@@ -272,24 +322,6 @@ class Commits(Catalog):
         inserted = self.database.insert_rows(connection, splits, rows)
         if inserted != len(add):
             raise MetastoreError(f"the metastore took {inserted} of {len(add)} splits; nothing was published")
-
-    def _read_back(self, commit_id: str, error: MetastoreError) -> Published:
-        """Find out what became of a publish whose connection failed. The commit's row is locked while it is open."""
-        for wait in READ_BACK_WAITS:
-            self._sleep(wait)
-            try:
-                record = self.commit(commit_id)
-            except MetastoreError:
-                continue
-            if record.state == CommitState.PUBLISHED:
-                return published_of(record)
-            raise not_committed(error) from error
-        raise CommitUnknown(
-            f"the metastore was lost while it published commit {commit_id}, and did not come back; whether it is "
-            "published is unknown. Read it back when the metastore answers again, and delete nothing until then "
-            f"({error})",
-            commit_id,
-        ) from error
 
     def _record(self, connection: Connection, commit_id: str) -> CommitRecord:
         row = _required(_commit_row(connection, commit_id), commit_id)
@@ -398,12 +430,12 @@ def _summary_text(summary: Mapping[str, Any]) -> str:
         raise InvalidInput(f"summary: JSON cannot hold it ({error}); use text, numbers, lists and mappings") from error
 
 
-def not_committed(error: MetastoreError) -> MetastoreError:
+def _not_committed(error: MetastoreError) -> MetastoreError:
     """Return the error as one after which surely nothing has changed."""
     return MetastoreError(str(error), retryable=error.retryable, outcome=Outcome.NOT_COMMITTED)
 
 
-def published_of(row: Row[Any] | CommitRecord) -> Published:
+def _published_of(row: Row[Any]) -> Published:
     """Return the result of a commit that is published."""
     if row.version is None:
         raise InvalidInput(f"commit {row.commit_id} has no version")

@@ -11,9 +11,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, func, select, update
 
-from windrow.errors import CommitUnknown, InvalidInput, MetastoreError
+from windrow.errors import InvalidInput
 from windrow.metastore.catalog import refuse_dropped, refuse_same_name
-from windrow.metastore.commits import READ_BACK_WAITS, Commits, not_committed
+from windrow.metastore.commits import Change, Commits
 from windrow.metastore.guards import microseconds
 from windrow.metastore.records import CommitState, DroppedTable, TableRecord, dropped_of, folder_of, table_of
 from windrow.metastore.schema import commits, metadata, pins, tables
@@ -58,45 +58,22 @@ class TableNaming(Commits):
         is_done: Callable[[Row[Any]], bool],
     ) -> Row[Any]:
         """Change a table's row by one transaction, unless that is done already; a lost outcome is read back."""
-        surely_open = False
-        try:
-            with self.database.writing() as connection:
-                # New tables and names come one after the other in a database.
-                self.database.one_at_a_time(connection)
-                row = self.held_even_dropped(connection, self.table_key(connection, table_id))
-                if is_done(row):
-                    return row
-                surely_open = True
-                refuse_dropped(row)
-                apply(connection, row)
-                row = self.held_even_dropped(connection, row.table_key)
-                self._at_step("committing")
-                surely_open = False
-        except MetastoreError as error:
-            if surely_open:
-                raise not_committed(error) from error
-            return self._read_change_back(table_id, is_done, error)
-        self._at_step("committed")
-        return row
 
-    def _read_change_back(self, table_id: str, is_done: Callable[[Row[Any]], bool], error: MetastoreError) -> Row[Any]:
-        """Find out what became of a change whose connection failed. The table's row is locked while it is open."""
-        for wait in READ_BACK_WAITS:
-            self._sleep(wait)
-            try:
-                with self.database.reading() as connection:
-                    row = self.held_even_dropped(connection, self.table_key(connection, table_id))
-            except MetastoreError:
-                continue
-            if is_done(row):
-                return row
-            raise not_committed(error) from error
-        raise CommitUnknown(
-            f"the metastore was lost while it changed the table {table_id}, and did not come back; whether it is "
-            "changed is unknown. List the tables when the metastore answers again, and delete nothing until then "
-            f"({error})",
-            table_id,
-        ) from error
+        def read(connection: Connection) -> Row[Any]:
+            return self.held_even_dropped(connection, self.table_key(connection, table_id))
+
+        def lock(connection: Connection) -> Row[Any]:
+            # New tables and names come one after the other in a database.
+            self.database.one_at_a_time(connection)
+            return read(connection)
+
+        def changed(connection: Connection, row: Row[Any]) -> Row[Any]:
+            refuse_dropped(row)
+            apply(connection, row)
+            return read(connection)
+
+        text = f"it changed the table {table_id}"
+        return self.change_once(Change(table_id, text, lock, read, changed, lambda row: row if is_done(row) else None))
 
     def folders(self) -> frozenset[str]:
         """Return the folders of all tables of the lake, those of dropped ones too until they are collected."""

@@ -12,7 +12,7 @@ from windrow.testing.metastore_cases.samples import (
     TABLE,
     OpenAgain,
     a_split,
-    a_table,
+    a_table_of,
     add,
     begin,
     everything,
@@ -44,9 +44,7 @@ class EpochCases:
     def test_a_change_is_a_version_and_older_ones_keep_their_types(
         self, metastore: Metastore, open_again: OpenAgain
     ) -> None:
-        a_table(metastore)
-        metastore.reserve_columns(TABLE, BATCH)
-        add(metastore, "c1", columns=BATCH.names)
+        a_table_of(metastore, BATCH)
         before = metastore.columns(TABLE)
         assert metastore.history(TABLE) == SchemaHistory()
         assert retyped(metastore).version == 2
@@ -60,9 +58,7 @@ class EpochCases:
         assert metastore.problems(TABLE) == []
 
     def test_what_was_written_in_an_earlier_epoch_is_not_published_any_more(self, metastore: Metastore) -> None:
-        a_table(metastore)
-        metastore.reserve_columns(TABLE, BATCH)
-        add(metastore, "c1", columns=BATCH.names)
+        a_table_of(metastore, BATCH)
         begin(metastore, "c2")
         begin(metastore, "c3", CommitKind.REGISTER)
         retyped(metastore)
@@ -77,9 +73,7 @@ class EpochCases:
         assert metastore.visible_epochs(TABLE, 2) == {0}
 
     def test_a_merge_stays_in_the_epoch_of_its_inputs(self, metastore: Metastore) -> None:
-        a_table(metastore)
-        metastore.reserve_columns(TABLE, BATCH)
-        add(metastore, "c1", columns=BATCH.names)
+        a_table_of(metastore, BATCH)
         retyped(metastore)
         newer = scope(doc_mapping_uid=1)
         add(metastore, "c2", a_split("c2", "c2", scope=newer), columns=BATCH.names)
@@ -93,9 +87,7 @@ class EpochCases:
         assert len(list(metastore.groups(TABLE))) == 2
 
     def test_a_change_that_was_planned_at_another_epoch_or_version_is_refused(self, metastore: Metastore) -> None:
-        a_table(metastore)
-        metastore.reserve_columns(TABLE, BATCH)
-        add(metastore, "c1", columns=BATCH.names)
+        a_table_of(metastore, BATCH)
         retyped(metastore)
         begin(metastore, "r2", CommitKind.RETYPE)
         begin(metastore, "c2")
@@ -115,17 +107,13 @@ class EpochCases:
         assert metastore.change_type("r2", epoch=2, version=2, **change).version == 3
 
     def test_the_same_change_again_returns_the_first_result(self, metastore: Metastore) -> None:
-        a_table(metastore)
-        metastore.reserve_columns(TABLE, BATCH)
-        add(metastore, "c1", columns=BATCH.names)
+        a_table_of(metastore, BATCH)
         first = retyped(metastore)
         assert retyped(metastore) == first
         assert metastore.table("metrics").schema_epoch == 1
 
     def test_columns_widen_and_join_in_the_newest_epoch_alone(self, metastore: Metastore) -> None:
-        a_table(metastore)
-        metastore.reserve_columns(TABLE, BATCH)
-        add(metastore, "c1", columns=BATCH.names)
+        a_table_of(metastore, BATCH)
         retyped(metastore, kind=pa.int16())
         wider = pa.schema([("value", pa.int32()), ("region", pa.string())])
         reserved = metastore.reserve_columns(TABLE, wider)

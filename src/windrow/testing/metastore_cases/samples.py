@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from windrow.metastore import (
     CommitKind,
     CommitRecord,
@@ -31,6 +33,7 @@ __all__ = [
     "OpenAgain",
     "a_split",
     "a_table",
+    "a_table_of",
     "add",
     "begin",
     "everything",
@@ -112,6 +115,13 @@ def add(metastore: Metastore, commit_id: str, *splits: SplitMetadata, **more: An
     """Open a commit and publish splits with it; when none are given, one of the same name as the commit."""
     begin(metastore, commit_id)
     return metastore.publish(commit_id, add=splits or (a_split(commit_id, commit_id),), **more)
+
+
+def a_table_of(metastore: Metastore, columns: pa.Schema) -> None:
+    """Create a table with columns; commit `c1` is the first that names them."""
+    a_table(metastore)
+    metastore.reserve_columns(TABLE, columns)
+    add(metastore, "c1", columns=columns.names)
 
 
 def ids(

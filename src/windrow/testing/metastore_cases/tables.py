@@ -9,7 +9,16 @@ import pytest
 
 from windrow.errors import AlreadyExists, InvalidInput, NotFound
 from windrow.metastore import MOST_ATTRIBUTES, Metastore, TableColumn
-from windrow.testing.metastore_cases.samples import SETTINGS, TABLE, OpenAgain, a_table, add, begin, everything
+from windrow.testing.metastore_cases.samples import (
+    SETTINGS,
+    TABLE,
+    OpenAgain,
+    a_table,
+    a_table_of,
+    add,
+    begin,
+    everything,
+)
 
 __all__ = ["AttributeCases", "ColumnCases", "TableCases"]
 
@@ -137,9 +146,7 @@ class ColumnCases:
         assert seen == [[], ["host"], ["region", "host"], ["region", "host"]]
 
     def test_another_type_is_refused(self, metastore: Metastore) -> None:
-        a_table(metastore)
-        metastore.reserve_columns(TABLE, BATCH)
-        add(metastore, "c1", columns=BATCH.names)
+        a_table_of(metastore, BATCH)
         other = pa.schema([("new", pa.string()), ("value", pa.int64())])
         with pytest.raises(InvalidInput, match="'value' is double in the table and int64 in the data"):
             metastore.reserve_columns(TABLE, other)
@@ -160,9 +167,7 @@ class ColumnCases:
         assert narrow["value"].type == pa.float64(), "a narrower batch is widened, not the table narrowed"
 
     def test_every_conflict_of_a_batch_is_named(self, metastore: Metastore) -> None:
-        a_table(metastore)
-        metastore.reserve_columns(TABLE, BATCH)
-        add(metastore, "c1", columns=BATCH.names)
+        a_table_of(metastore, BATCH)
         other = pa.schema([("host", pa.int64()), ("value", pa.string())])
         with pytest.raises(InvalidInput, match="'host' is string in the table .*; column 'value' is double"):
             metastore.reserve_columns(TABLE, other)
