@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from windrow.kernels.bare import memory
 from windrow.kernels.compiled import kernel
+from windrow.kernels.hashes import rotated
 
 __all__ = ["contains", "hash_values", "insert"]
 
@@ -28,11 +29,6 @@ SALT = np.array(
 
 
 @kernel
-def _rotated(value: np.uint64, bits: int) -> np.uint64:
-    return (value << np.uint64(bits)) | (value >> np.uint64(64 - bits))
-
-
-@kernel
 def _word(data: Bytes, at: int, size: int) -> np.uint64:
     """A little-endian number of `size` bytes."""
     value = np.uint64(0)
@@ -43,7 +39,7 @@ def _word(data: Bytes, at: int, size: int) -> np.uint64:
 
 @kernel
 def _round(lane: np.uint64, word: np.uint64) -> np.uint64:
-    return _rotated(lane + word * P2, 31) * P1
+    return rotated(lane + word * P2, 31) * P1
 
 
 @kernel
@@ -56,7 +52,7 @@ def _stripes(data: Bytes, at: int, end: int) -> np.uint64:
         c = _round(c, _word(data, at + 16, 8))
         d = _round(d, _word(data, at + 24, 8))
         at += 32
-    state = _rotated(a, 1) + _rotated(b, 7) + _rotated(c, 12) + _rotated(d, 18)
+    state = rotated(a, 1) + rotated(b, 7) + rotated(c, 12) + rotated(d, 18)
     for lane in (a, b, c, d):
         state = (state ^ _round(np.uint64(0), lane)) * P1 + P4
     return state
@@ -66,13 +62,13 @@ def _stripes(data: Bytes, at: int, end: int) -> np.uint64:
 def _tail(state: np.uint64, data: Bytes, at: int, end: int) -> np.uint64:
     """The state after the last bytes, fewer than 32."""
     while at + 8 <= end:
-        state = _rotated(state ^ _round(np.uint64(0), _word(data, at, 8)), 27) * P1 + P4
+        state = rotated(state ^ _round(np.uint64(0), _word(data, at, 8)), 27) * P1 + P4
         at += 8
     if at + 4 <= end:
-        state = _rotated(state ^ _word(data, at, 4) * P1, 23) * P2 + P3
+        state = rotated(state ^ _word(data, at, 4) * P1, 23) * P2 + P3
         at += 4
     while at < end:
-        state = _rotated(state ^ np.uint64(data[at]) * P5, 11) * P1
+        state = rotated(state ^ np.uint64(data[at]) * P5, 11) * P1
         at += 1
     return state
 

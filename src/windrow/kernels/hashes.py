@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from windrow.kernels.compiled import kernel
 
-__all__ = ["add_salted", "sum_elements"]
+__all__ = ["add_salted", "mix", "rotated", "sum_elements"]
 
 Words = npt.NDArray[np.uint64]
 Longs = npt.NDArray[np.int64]
@@ -20,6 +20,12 @@ def mix(value: np.uint64) -> np.uint64:
     value = (value ^ (value >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
     value = (value ^ (value >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15)
     return value ^ (value >> np.uint64(32))
+
+
+@kernel
+def rotated(value: np.uint64, bits: int) -> np.uint64:
+    """Turn a number to the left by some bits."""
+    return (value << np.uint64(bits)) | (value >> np.uint64(64 - bits))
 
 
 @kernel

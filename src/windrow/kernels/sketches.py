@@ -16,6 +16,7 @@ from numba.cpython.unsafe import numbers
 
 from windrow.kernels.bare import load, memory
 from windrow.kernels.compiled import kernel
+from windrow.kernels.hashes import rotated
 
 __all__ = ["coupons_of_numbers", "coupons_of_texts", "gather_coupons", "raise_registers", "word_at"]
 
@@ -36,11 +37,6 @@ MOST_ZEROS = 62
 
 
 @kernel
-def _rotated(value: np.uint64, bits: int) -> np.uint64:
-    return (value << np.uint64(bits)) | (value >> np.uint64(64 - bits))
-
-
-@kernel
 def _finished(value: np.uint64) -> np.uint64:
     value = (value ^ (value >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
     value = (value ^ (value >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
@@ -49,12 +45,12 @@ def _finished(value: np.uint64) -> np.uint64:
 
 @kernel
 def _first(word: np.uint64) -> np.uint64:
-    return _rotated(word * C1, 31) * C2
+    return rotated(word * C1, 31) * C2
 
 
 @kernel
 def _second(word: np.uint64) -> np.uint64:
-    return _rotated(word * C2, 33) * C1
+    return rotated(word * C2, 33) * C1
 
 
 @kernel
@@ -109,9 +105,9 @@ def coupons_of_texts(data: Bytes, words: Words, bounds: Longs, coupons: Coupons)
         size = end - at
         one, other = SEED, SEED
         while at + 16 <= end:
-            one = _rotated(one ^ _first(word_at(bare, whole, at, 8, room)), 27) + other
+            one = rotated(one ^ _first(word_at(bare, whole, at, 8, room)), 27) + other
             one = one * np.uint64(5) + np.uint64(0x52DCE729)
-            other = _rotated(other ^ _second(word_at(bare, whole, at + 8, 8, room)), 31) + one
+            other = rotated(other ^ _second(word_at(bare, whole, at + 8, 8, room)), 31) + one
             other = other * np.uint64(5) + np.uint64(0x38495AB5)
             at += 16
         if end - at > 8:

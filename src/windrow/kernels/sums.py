@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from windrow.kernels.bare import memory
 from windrow.kernels.compiled import kernel
+from windrow.kernels.hashes import mix
 
 __all__ = ["CONTENT", "NULLS", "PLACED", "cumulate", "sum_codes", "sum_runs", "sum_values", "weigh"]
 
@@ -77,11 +78,8 @@ def cumulate(weights: Words, firsts: Longs, lasts: Longs) -> int:
 @kernel
 def mixed(value: np.uint64) -> np.uint64:
     """Spread every bit over all; no two values become the same."""
-    # without it a zero would add as much as a null
-    value += np.uint64(0x9E3779B97F4A7C15)
-    value = (value ^ (value >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
-    value = (value ^ (value >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15)
-    return value ^ (value >> np.uint64(32))
+    # without the number a zero would add as much as a null
+    return mix(value + np.uint64(0x9E3779B97F4A7C15))
 
 
 @kernel
