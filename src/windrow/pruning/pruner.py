@@ -92,38 +92,25 @@ class _Values:
 
 
 @dataclass(frozen=True, slots=True)
-class _All:
-    """All of the parts."""
+class _Parts:
+    """All of the parts, or at least one of them."""
 
     parts: tuple[_Node, ...]
+    needs_all: bool
 
     def judge(self, units: _Units) -> Verdict:
-        may, whole = np.ones(units.size, bool), np.ones(units.size, bool)
+        join = np.logical_and if self.needs_all else np.logical_or
+        may, whole = np.full(units.size, self.needs_all), np.full(units.size, self.needs_all)
         for part in self.parts:
             verdict = part.judge(units)
-            may &= verdict.may_match
-            whole &= verdict.all_match
-            if not may.any():
+            join(may, verdict.may_match, out=may)
+            join(whole, verdict.all_match, out=whole)
+            if self.needs_all and not may.any():
                 return Verdict(may, may)
         return Verdict(may, whole)
 
 
-@dataclass(frozen=True, slots=True)
-class _Any:
-    """At least one of the parts."""
-
-    parts: tuple[_Node, ...]
-
-    def judge(self, units: _Units) -> Verdict:
-        may, whole = np.zeros(units.size, bool), np.zeros(units.size, bool)
-        for part in self.parts:
-            verdict = part.judge(units)
-            may |= verdict.may_match
-            whole |= verdict.all_match
-        return Verdict(may, whole)
-
-
-_Node: TypeAlias = _Unknown | _Nulls | _Values | _All | _Any
+_Node: TypeAlias = _Unknown | _Nulls | _Values | _Parts
 
 
 class Pruner:
@@ -149,9 +136,9 @@ def compile_predicate(predicate: Predicate, types: Mapping[str, ColumnType]) -> 
 def _compiled(predicate: Predicate, types: Mapping[str, ColumnType]) -> _Node:
     match predicate:
         case And(parts):
-            return _All(_ordered(parts, types))
+            return _Parts(_ordered(parts, types), needs_all=True)
         case Or(parts):
-            return _Any(_ordered(parts, types))
+            return _Parts(_ordered(parts, types), needs_all=False)
         case Not():
             wants_null = None
         case _:
@@ -170,12 +157,12 @@ def _ordered(parts: tuple[Predicate, ...], types: Mapping[str, ColumnType]) -> t
 
 
 def _selections(node: _Node) -> list[Selection]:
-    if isinstance(node, _All | _Any):
+    if isinstance(node, _Parts):
         return [each for part in node.parts for each in _selections(part)]
     return [node.selection] if isinstance(node, _Values) else []
 
 
 def _required(node: _Node) -> list[Selection]:
-    if isinstance(node, _All):
+    if isinstance(node, _Parts) and node.needs_all:
         return [each for part in node.parts for each in _required(part)]
     return [node.selection] if isinstance(node, _Values) else []

@@ -342,7 +342,7 @@ class _Reading:
 
     def _imply(self, condition: exp.Expr, implied: list[list[exp.Expr]]) -> None:
         """Add what an OR over several relations demands of each of them alone."""
-        branches = [_conjuncts(branch) for branch in _disjuncts(condition)]
+        branches = [_conjuncts(branch) for branch in _joined_by(exp.Or, condition)]
         for number in range(len(self._sources)):
             own = [[part for part in parts if self._relations(part) == 1 << number] for parts in branches]
             if len(branches) > 1 and all(own):
@@ -370,7 +370,7 @@ class _Reading:
 
     def _residual(self, relations: int, condition: exp.Expr) -> Residual:
         shared = _shared_parts(condition)
-        branches = [[part for part in _conjuncts(each) if part not in shared] for each in _disjuncts(condition)]
+        branches = [[part for part in _conjuncts(each) if part not in shared] for each in _joined_by(exp.Or, condition)]
         numbers = [[self._relations(part) or 0 for part in parts] for parts in branches]
         is_split = len(branches) > 1 and all(number.bit_count() == 1 for parts in numbers for number in parts)
         demands = (
@@ -407,28 +407,19 @@ def _kind(join: exp.Join) -> tuple[str, str]:
 
 
 def _conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:
-    if condition is None:
-        return []
-    condition = condition.unnest()
-    return (
-        [part for each in condition.flatten() for part in _conjuncts(each)]
-        if isinstance(condition, exp.And)
-        else [condition]
-    )
+    return [] if condition is None else _joined_by(exp.And, condition)
 
 
-def _disjuncts(condition: exp.Expr) -> list[exp.Expr]:
+def _joined_by(connector: type[exp.Connector], condition: exp.Expr) -> list[exp.Expr]:
     condition = condition.unnest()
-    return (
-        [part for each in condition.flatten() for part in _disjuncts(each)]
-        if isinstance(condition, exp.Or)
-        else [condition]
-    )
+    if not isinstance(condition, connector):
+        return [condition]
+    return [part for each in condition.flatten() for part in _joined_by(connector, each)]
 
 
 def _shared_parts(condition: exp.Expr) -> list[exp.Expr]:
     """Conditions that stand in every branch of an OR."""
-    first, *others = [_conjuncts(branch) for branch in _disjuncts(condition)]
+    first, *others = [_conjuncts(branch) for branch in _joined_by(exp.Or, condition)]
     return [part for part in first if others and all(part in parts for parts in others)]
 
 
