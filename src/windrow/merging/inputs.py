@@ -24,7 +24,7 @@ from windrow.parquet.chunk import ENCRYPTED, HAS_MAX_VALUE, HAS_MIN_VALUE, HAS_N
 from windrow.parquet.footer import ParquetFooter, parse_footer
 from windrow.parquet.footer_grammar import FOOTER_GRAMMAR
 from windrow.parquet.schema import PhysicalType
-from windrow.parquet.tail import complete_tail
+from windrow.sidecar.tails import stored_tail
 from windrow.splits.digests import checksum, joined_digest
 from windrow.storage import ByteRange, ObjectInfo, Store
 
@@ -234,13 +234,8 @@ def open_inputs(store: Store, keys: Sequence[str], executor: Executor | None = N
 
 def _end(store: Store, key: str) -> tuple[bytes, ObjectInfo, bytes]:
     """The end of a file, what the store tells of it, and the bytes of its footer."""
-    tail, info = store.get_suffix(key, FIRST_READ)
-
-    def read(start: int, length: int) -> bytes:
-        return store.get_ranges(key, [ByteRange(start, length)], expect=info.identity)[0]
-
-    whole = complete_tail(tail, info.size, read, name=key)
-    return whole.data, info, whole.metadata
+    tail, info = stored_tail(store, key, key, FIRST_READ)
+    return tail.data, info, tail.metadata
 
 
 def _footers(stored: Sequence[bytes], names: Sequence[str]) -> list[ParquetFooter]:

@@ -22,8 +22,8 @@ from windrow.model.invariants import require
 from windrow.model.scope import CompactionScope
 from windrow.model.settings import TableSettings, Verify
 from windrow.model.sort_schema import SortSchema
-from windrow.model.split import KEY_VALUE_PREFIX, SidecarLocation, SplitMetadata, sidecar_key, split_key
-from windrow.model.window import Window, time_bounds_us
+from windrow.model.split import KEY_VALUE_PREFIX, SidecarLocation, SplitMetadata, sidecar_key
+from windrow.model.window import Window
 from windrow.model.zones import NULL, ColumnZone
 from windrow.sidecar import Sidecar
 from windrow.sidecar.build import build_sidecar
@@ -190,25 +190,10 @@ def _describe(
     output: Output, schema: SortSchema, settings: TableSettings, place: _Place, name: SplitName
 ) -> SplitMetadata:
     times = _witnesses(output, settings.timestamp)
-    bounds = None if times is None else time_bounds_us(times, unit=settings.timestamp_unit)
-    low, high = bounds if bounds is not None else (None, None)
     nulls = output.rows if times is None else output.summaries[settings.timestamp].nulls
-    require("TW-1", window=place.window, time_min_us=low, time_max_us=high, null_timestamps=nulls)
-    return SplitMetadata(
-        split_id=name.split_id,
-        scope=place.scope,
-        window=place.window,
-        key=split_key(name.table, place.scope.partition_id, place.window, name.split_id),
-        size_bytes=0,
-        row_count=output.rows,
-        created_at=name.created_at,
-        commit_id=name.commit_id,
-        time_min=low,
-        time_max=high,
-        zones=tuple(_zone(output, column) for column in schema.column_names),
-        generation=place.generation,
-        replaces=place.replaces,
-    )
+    zones = (_zone(output, column) for column in schema.column_names)
+    split = name.describe(settings, place.scope, place.window, output.rows, times, nulls, zones)
+    return replace(split, generation=place.generation, replaces=place.replaces)
 
 
 def _zone(output: Output, column: str) -> ColumnZone:

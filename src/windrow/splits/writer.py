@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -45,6 +45,37 @@ class SplitName:
     split_id: str
     commit_id: str
     created_at: int
+
+    def describe(
+        self,
+        settings: TableSettings,
+        scope: CompactionScope,
+        window: Window,
+        rows: int,
+        times: pa.ChunkedArray | None,
+        null_times: int,
+        zones: Iterable[ColumnZone],
+    ) -> SplitMetadata:
+        """Return the metadata of a split before it is stored; refused when a time lies outside of its window.
+
+        Among `times` are the least and the greatest of the rows; None where there is no such column.
+        """
+        bounds = None if times is None else time_bounds_us(times, unit=settings.timestamp_unit)
+        low, high = bounds or (None, None)
+        require("TW-1", window=window, time_min_us=low, time_max_us=high, null_timestamps=null_times)
+        return SplitMetadata(
+            split_id=self.split_id,
+            scope=scope,
+            window=window,
+            key=split_key(self.table, scope.partition_id, window, self.split_id),
+            size_bytes=0,
+            row_count=rows,
+            created_at=self.created_at,
+            commit_id=self.commit_id,
+            time_min=low,
+            time_max=high,
+            zones=tuple(zones),
+        )
 
 
 def write_split(
@@ -89,22 +120,8 @@ def _describe(
     rows: pa.Table, settings: TableSettings, scope: CompactionScope, window: Window, name: SplitName
 ) -> SplitMetadata:
     times = rows[settings.timestamp]
-    bounds = time_bounds_us(times, unit=settings.timestamp_unit)
-    low, high = bounds if bounds is not None else (None, None)
-    require("TW-1", window=window, time_min_us=low, time_max_us=high, null_timestamps=times.null_count)
-    return SplitMetadata(
-        split_id=name.split_id,
-        scope=scope,
-        window=window,
-        key=split_key(name.table, scope.partition_id, window, name.split_id),
-        size_bytes=0,
-        row_count=rows.num_rows,
-        created_at=name.created_at,
-        commit_id=name.commit_id,
-        time_min=low,
-        time_max=high,
-        zones=tuple(_zone(rows, column) for column in settings.sort.column_names),
-    )
+    zones = (_zone(rows, column) for column in settings.sort.column_names)
+    return name.describe(settings, scope, window, rows.num_rows, times, times.null_count, zones)
 
 
 def _zone(rows: pa.Table, name: str) -> ColumnZone:
