@@ -15,9 +15,9 @@ from windrow.model.settings import TableSettings
 from windrow.model.split import SplitMetadata
 from windrow.model.window import time_bounds_us
 from windrow.parquet.footer import read_footer
-from windrow.parquet.tail import FIRST_READ, complete_tail
 from windrow.sidecar.build import build_sidecar
-from windrow.storage import ByteRange, Identity, Store, is_foreign, local_path, patient_if_remote, reach_foreign
+from windrow.sidecar.tails import reader_of, stored_tail
+from windrow.storage import Identity, Store, is_foreign, local_path, patient_if_remote, reach_foreign
 
 __all__ = ["ForeignFile", "RegisteredFiles", "look_at"]
 
@@ -45,7 +45,7 @@ class ForeignFile:
         if store.head(key).etag != self.etag:
             raise Conflict(f"{_name(self.url)}: the file changed while it was being registered; register it again")
         return build_sidecar(
-            lambda start, length: store.get_ranges(key, [ByteRange(start, length)])[0],
+            reader_of(store, key),
             self.size,
             name=_name(self.url),
             etag=self.etag,
@@ -55,13 +55,9 @@ class ForeignFile:
 def look_at(url: str, settings: TableSettings, options: Mapping[str, str]) -> ForeignFile:
     """Read the footer of a file; one that is damaged, encrypted or no Parquet is refused by its name."""
     store, key = reach_foreign(url, options)
-    end, info = store.get_suffix(key, FIRST_READ)
     name = _name(url)
-
-    def read(start: int, length: int) -> bytes:
-        return store.get_ranges(key, [ByteRange(start, length)], expect=info.identity)[0]
-
-    tail = complete_tail(end, info.size, read, name=name).data
+    end, info = stored_tail(store, key, name)
+    tail = end.data
     read_footer(tail, name=name)  # refuses what a sidecar cannot describe, such as encrypted columns
     try:
         # Times of 96 bits, as Spark writes them, are microseconds to DuckDB.

@@ -6,7 +6,6 @@ writes the same.
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,6 +22,7 @@ from windrow.mirror.schema import delta_type, partitions_of, schema_of
 from windrow.model.epochs import OldValues, SchemaHistory, TypeChange
 from windrow.model.sort_schema import SortSchema
 from windrow.model.split import SplitMetadata
+from windrow.model.stored_types import type_from_text, type_to_text
 from windrow.model.zones import ValueKind
 from windrow.storage import is_foreign
 
@@ -44,7 +44,6 @@ __all__ = [
     "remove",
     "statistics",
     "transaction",
-    "type_of",
 ]
 
 PREFIX = "windrow."
@@ -80,7 +79,7 @@ class Described:
     @property
     def configuration(self) -> dict[str, str]:
         """What Delta keeps for us: enough to make the table again."""
-        columns = [[each.name, each.field_id, _type_text(each.type)] for each in self.columns]
+        columns = [[each.name, each.field_id, type_to_text(each.type)] for each in self.columns]
         values = {
             "table_id": self.table.table_id,
             "name": self.table.name,
@@ -245,14 +244,10 @@ def _uuid(text: str) -> str:
     return "-".join((digest[:8], digest[8:12], digest[12:16], digest[16:20], digest[20:32]))
 
 
-def _type_text(kind: pa.DataType) -> str:
-    return base64.b64encode(pa.schema([pa.field("", kind)]).serialize().to_pybytes()).decode("ascii")
-
-
 def _history_text(history: SchemaHistory) -> str:
     """The epochs before the newest: types of columns, and what ended each."""
     types = {
-        epoch: {name: _type_text(kind) for name, kind in kinds.items()}
+        epoch: {name: type_to_text(kind) for name, kind in kinds.items()}
         for epoch, kinds in history.types.items()
         if epoch < history.epoch
     }
@@ -266,7 +261,8 @@ def history_of(text: str | None, epoch: int, columns: Sequence[TableColumn]) -> 
         return SchemaHistory()
     stated = json.loads(text)
     types = {
-        int(each): {name: type_of(kind) for name, kind in kinds.items()} for each, kinds in stated["types"].items()
+        int(number): {name: type_from_text(kind) for name, kind in kinds.items()}
+        for number, kinds in stated["types"].items()
     }
     types[epoch] = {each.name: each.type for each in columns}
     changes = tuple(
@@ -274,11 +270,6 @@ def history_of(text: str | None, epoch: int, columns: Sequence[TableColumn]) -> 
         for begun, since, column, rule in stated["changes"]
     )
     return SchemaHistory(epoch, types, changes)
-
-
-def type_of(text: str) -> pa.DataType:
-    """Read a type that a description carries."""
-    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text))).field(0).type
 
 
 def entry_of(number: int, actions: Iterable[Action]) -> bytes:

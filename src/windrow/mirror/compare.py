@@ -16,6 +16,7 @@ from windrow.mirror.shape import SPLIT_TAG
 from windrow.model.settings import TableSettings
 from windrow.model.sort_schema import SortSchema
 from windrow.model.split import SplitMetadata
+from windrow.model.stored_types import type_from_text
 from windrow.model.widening import widened
 
 __all__ = ["Difference", "add_difference", "compare_adds", "described_differences", "differences"]
@@ -119,7 +120,7 @@ def _configuration_problem(metadata: Mapping[str, Any], described: Described) ->
         # Settings may have changed since.
         TableSettings.from_json(stated[f"{actions.PREFIX}settings"])
         listed = json.loads(stated[f"{actions.PREFIX}columns"])
-        columns = [TableColumn(name, actions.type_of(text), field_id) for name, field_id, text in listed]
+        columns = [TableColumn(name, type_from_text(text), field_id) for name, field_id, text in listed]
     except Exception as error:
         return f"settings or columns that cannot be read ({error})"
     if json.loads(metadata["schemaString"]) != schema_of(columns):

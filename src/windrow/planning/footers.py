@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from windrow.parquet.tail import FIRST_READ, complete_tail
-from windrow.storage import ByteRange, ObjectInfo, Store, uri_of
+from windrow.parquet.tail import FIRST_READ
+from windrow.sidecar.tails import stored_tail
+from windrow.storage import ObjectInfo, Store, uri_of
 
 __all__ = ["FIRST_CONTACT", "load_footer"]
 
@@ -13,10 +14,5 @@ FIRST_CONTACT = FIRST_READ
 
 def load_footer(store: Store, key: str) -> tuple[bytes, ObjectInfo, bytes]:
     """The footer of a file (metadata, length, magic), what the object is, and the end of the file that was read."""
-    tail, info = store.get_suffix(key, FIRST_CONTACT)
-
-    def read(start: int, length: int) -> bytes:
-        return store.get_ranges(key, [ByteRange(start, length)], expect=info.identity)[0]
-
-    whole = complete_tail(tail, info.size, read, name=uri_of(store.url, key))
-    return whole.footer, info, whole.data
+    tail, info = stored_tail(store, key, uri_of(store.url, key))
+    return tail.footer, info, tail.data

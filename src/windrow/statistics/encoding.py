@@ -21,6 +21,7 @@ import zstandard
 
 from windrow.bounded import memo
 from windrow.errors import Damaged
+from windrow.model.stored_types import type_from_bytes, type_to_bytes
 from windrow.pruning.bounds import Mask
 from windrow.pruning.types import Family
 from windrow.statistics.column_summary import ColumnSummary
@@ -71,7 +72,7 @@ def decode(data: bytes, file: FileId, *, name: str = "statistics") -> ColumnSumm
 
 def _encoded(summary: ColumnSummary) -> bytes:
     synopses, sample = summary.synopses, summary.sample
-    kind = bytes(pa.schema([("", summary.type)]).serialize())
+    kind = type_to_bytes(summary.type)
     parts = [
         kind,
         summary.layout.row_counts.astype("<i8").tobytes(),
@@ -113,9 +114,7 @@ def _digest(data: bytes) -> bytes:
     return hashlib.blake2b(data, digest_size=_DIGEST).digest()
 
 
-@memo("types of statistics", 256)
-def _kind(data: bytes) -> pa.DataType:
-    return pa.ipc.read_schema(pa.py_buffer(data)).field(0).type
+_kind = memo("types of statistics", 256)(type_from_bytes)
 
 
 def _mask(data: bytes, size: int) -> Mask:
