@@ -12,11 +12,12 @@ from weakref import WeakValueDictionary
 
 from windrow.cache import Cache, MemoryCache
 from windrow.errors import NotFound, StorageError
-from windrow.identity.binding import Accept, BindingState, bind, examine
+from windrow.identity.binding import Accept, BindingState, Terms, bind, examine
 from windrow.identity.identify import beside
 from windrow.identity.marker import BESIDE, Marker
 from windrow.metastore import Metastore
 from windrow.metastore.database import plain_address
+from windrow.mirror.follow import Mirror
 from windrow.mirror.metastore import MirroredMetastore
 from windrow.model.ids import time_ordered_id
 from windrow.model.limits import NO_LIMITS, Limits
@@ -119,8 +120,7 @@ class Context:
             raise
         try:
             if lake_key is None:
-                ids = parts.get("new_id", _new_id)
-                bind(store, marker, metastore, create=create, accept=accept, new_id=ids)
+                bind(store, marker, metastore, Terms(create, accept, parts.get("new_id", _new_id)))
             else:
                 metastore.lake_key = lake_key
         except BaseException:
@@ -128,6 +128,11 @@ class Context:
             raise
         reading = patient_if_remote(store)
         return cls(store.url, store, metastore, options, metastore_url=metastore_url, reading=reading, **parts)
+
+    @property
+    def mirror(self) -> Mirror:
+        """The Delta logs of the tables."""
+        return Mirror(self.metastore, self.store, self.store_options)
 
     def close(self) -> None:
         """Let go of the versions that are read, and give connections back."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from windrow.model.window import TICKS_PER_SECOND
+from windrow.questions.spelling import sql_name
 
 if TYPE_CHECKING:
     from windrow.lake import Lake
@@ -129,7 +130,7 @@ def _like(
 
 def _spelled(name: str) -> str:
     """A name as SQL takes it."""
-    return name if re.fullmatch(r"[a-z_]\w*", name, re.IGNORECASE) else '"' + name.replace('"', '""') + '"'
+    return name if re.fullmatch(r"[a-z_]\w*", name, re.IGNORECASE) else sql_name(name)
 
 
 def _bare(name: str) -> str:
@@ -164,9 +165,9 @@ class LakeCatalog:
         if spelled.type not in ("string", "large_string", "string_view"):
             return []
         starts = [row.start for row in opened.inspect.windows() if row.start is not None]
-        name, time = _quoted(spelled.name), _quoted(opened.settings().timestamp)
+        name, time = sql_name(spelled.name), sql_name(opened.settings().timestamp)
         since = f" and {time} >= {_moment(max(starts), opened.settings().timestamp_unit)}" if starts else ""
-        query = f"select distinct {name} as label from {_quoted(table)} where {name} is not null{since}"
+        query = f"select distinct {name} as label from {sql_name(table)} where {name} is not null{since}"
         rows = self._lake.sql(f"{query} order by label limit {self._most}").to_dict()
         return [row["label"] for row in rows]
 
@@ -180,7 +181,3 @@ class LakeCatalog:
 def _moment(seconds: int, unit: str | None) -> str:
     """A time as the timestamp column of a table has it."""
     return f"to_timestamp({seconds})" if unit is None else str(seconds * TICKS_PER_SECOND[unit])
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

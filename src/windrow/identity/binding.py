@@ -15,7 +15,7 @@ from windrow.identity.marker import BESIDE, MARKER, Marker
 from windrow.metastore import LakeRecord, SqlMetastore
 from windrow.storage import Store, is_foreign
 
-__all__ = ["Accept", "Binding", "BindingState", "bind", "examine"]
+__all__ = ["Accept", "Binding", "BindingState", "Terms", "bind", "examine"]
 
 Accept = Literal["move", "add", "repair"]
 """What to do about a lake that is refused otherwise."""
@@ -226,33 +226,26 @@ def _exists(store: Store, key: str) -> bool:
     return True
 
 
-def bind(
-    store: Store,
-    marker: Marker | None,
-    metastore: SqlMetastore,
-    *,
-    create: bool,
-    accept: Accept | None,
-    new_id: Callable[[], str],
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a metastore may do for a lake that it does not serve yet."""
+
+    create: bool
+    accept: Accept | None
+    new_id: Callable[[], str]
+
+
+def bind(store: Store, marker: Marker | None, metastore: SqlMetastore, terms: Terms) -> None:
     """Let a metastore serve a lake: as it does already, for the first time, or as is accepted; else refuse."""
     try:
-        _bind(store, marker, metastore, create=create, accept=accept, new_id=new_id)
+        _bind(store, marker, metastore, terms)
     except Conflict:
         # Another lake came first; now it is seen.
-        _bind(store, Marker.read(store), metastore, create=create, accept=accept, new_id=new_id)
+        _bind(store, Marker.read(store), metastore, terms)
 
 
-def _bind(
-    store: Store,
-    marker: Marker | None,
-    metastore: SqlMetastore,
-    *,
-    create: bool,
-    accept: Accept | None,
-    new_id: Callable[[], str],
-) -> None:
-    binding = examine(store, marker, metastore)
+def _bind(store: Store, marker: Marker | None, metastore: SqlMetastore, terms: Terms) -> None:
+    binding, accept = examine(store, marker, metastore), terms.accept
     binding.check(accept)
     record, anew = binding.record, False
     if binding.state in (BindingState.MOVED, BindingState.OTHER) and accept == "move" and binding.lakes:
@@ -261,17 +254,17 @@ def _bind(
     elif (
         record is None
         and has_own_address(store)
-        and (create or accept == "add" or binding.state is not BindingState.NEW)
+        and (terms.create or accept == "add" or binding.state is not BindingState.NEW)
     ):
         anew = binding.state is BindingState.STRANGER
         claims = binding.empty or binding.state is BindingState.UNCLAIMED or accept == "move"
-        record = _added(metastore, binding, new_id, claims=claims)
+        record = _added(metastore, binding, terms.new_id, claims=claims)
     if record is None:
         return
     metastore.lake_key = record.lake_key
     if not has_own_address(store) or not (anew or marker is None):
         return
-    if create or store.root is None or store.root.is_dir():
+    if terms.create or store.root is None or store.root.is_dir():
         # Else it is a disk that is not mounted, which must not look like a lake.
         _mark(store, Marker(record.lake_id, own_name(binding.address, metastore)), metastore, record, over=anew)
 

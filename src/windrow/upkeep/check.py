@@ -10,7 +10,7 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
@@ -19,18 +19,17 @@ from windrow.errors import Damaged, Incompatible, InvalidInput, MetastoreError, 
 from windrow.metastore import Pin, TableRecord
 from windrow.metastore.stored import REBUILD
 from windrow.mirror.audit import Fault, audit, repair_mirror
-from windrow.mirror.follow import Mirror
 from windrow.model.names import name_problems
 from windrow.model.settings import TableSettings
-from windrow.model.shown import ShownByField
+from windrow.model.shown import ShownVerdict
 from windrow.model.sparse import Spread, sparse_warning
 from windrow.model.split import SidecarLocation, SplitMetadata
 from windrow.runners.local import run_locally
 from windrow.runners.spark import run_on_spark, slots
 from windrow.sidecar.build import build_sidecar
+from windrow.sidecar.tails import reader_of
 from windrow.storage import reach, reach_store
 from windrow.upkeep.check_split import Finding, check_split
-from windrow.upkeep.footers import reader_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,7 +48,7 @@ _NOT_CHECKED = (
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class CheckResult(ShownByField):
+class CheckResult(ShownVerdict):
     """What was looked at, what is wrong, and what was put right."""
 
     table: str
@@ -66,15 +65,6 @@ class CheckResult(ShownByField):
     not_checked: tuple[str, ...] = _NOT_CHECKED
     warnings: tuple[str, ...] = ()
     """What is not wrong, but slow, and what to set."""
-
-    @property
-    def sound(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.findings
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return {"sound": self.sound, **asdict(self)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,12 +163,8 @@ class CheckTable:
         # Garbage collection may have raised the oldest version since the check began.
         table = replace(table, oldest_version=self.context.metastore.table(self.name).oldest_version)
         with self._held(table, table.oldest_version):
-            faults = audit(self._follower, table, data=data)
+            faults = audit(self.context.mirror, table, data=data)
         return [_finding(fault) for fault in faults]
-
-    @property
-    def _follower(self) -> Mirror:
-        return Mirror(self.context.metastore, self.context.store, self.context.store_options)
 
     @contextmanager
     def _held(self, table: TableRecord, version: int) -> Iterator[int | Pin]:
@@ -210,7 +196,7 @@ class CheckTable:
             return list(findings)
         behind = any(each.kind == "mirror" and each.repairable for each in findings)
         if behind:
-            repair_mirror(self._follower, table)
+            repair_mirror(self.context.mirror, table)
         made = self._make_sidecars(table, {each.place for each in findings if each.kind == "sidecar"})
         left = [each for each in findings if not (each.kind == "sidecar" and each.place in made)]
         if behind:

@@ -17,7 +17,7 @@ from typing import TypeVar
 from windrow.context import Context
 from windrow.errors import InvalidInput, WindrowError
 from windrow.metastore import TableRecord
-from windrow.mirror.follow import Mirror
+from windrow.model.rows import like
 from windrow.model.split import SplitMetadata
 from windrow.model.units import parse_seconds
 from windrow.storage import ObjectInfo
@@ -41,14 +41,14 @@ T = TypeVar("T")
 
 @dataclass
 class _Sweep:
-    """What was counted and done so far."""
+    """Counts of both reports, by their names there, and problems so far."""
 
-    retired: int = 0
+    retired_splits: int = 0
     retired_bytes: int = 0
-    orphans: int = 0
+    orphan_files: int = 0
     orphan_bytes: int = 0
-    young: int = 0
-    unknown: int = 0
+    young_files: int = 0
+    unknown_files: int = 0
     problems: list[str] = field(default_factory=list)
 
 
@@ -67,16 +67,18 @@ class GarbageCollection:
         seconds, table = parse_seconds(grace, "grace"), self._table
         self.context.pins.let_go(table.table_id)
         metastore = self.context.metastore
-        shown = self._mirror.version(table) if table.settings.mirror else None
+        shown = self.context.mirror.version(table) if table.settings.mirror else None
         horizon = metastore.horizon(table.table_id, grace=seconds)
         expired = [commit.commit_id for commit in metastore.expired_commits(table.table_id)]
         now = datetime.fromtimestamp(self.context.now() / 1e6, UTC)
         sweep = _Sweep()
         for info in self._orphans(table, now - timedelta(seconds=seconds), sweep, expired):
-            sweep.orphans += 1
+            sweep.orphan_files += 1
             sweep.orphan_bytes += info.size
         retired = metastore.retired(table.table_id, horizon)
-        return GcPlan(
+        return like(
+            GcPlan,
+            sweep,
             table=self.name,
             grace_seconds=seconds,
             oldest_version=table.oldest_version,
@@ -85,10 +87,6 @@ class GarbageCollection:
             expired_commits=len(expired),
             retired_splits=retired.splits,
             retired_bytes=retired.size_bytes,
-            orphan_files=sweep.orphans,
-            orphan_bytes=sweep.orphan_bytes,
-            young_files=sweep.young,
-            unknown_files=sweep.unknown,
         )
 
     def run(
@@ -119,21 +117,17 @@ class GarbageCollection:
         self._delete_retired(table, delete, sweep, limit)
         for some in _pages(islice(self._orphans(table, before, sweep), limit), self.page):
             gone = delete.files([info.key for info in some])
-            sweep.orphans += len(gone)
+            sweep.orphan_files += len(gone)
             sweep.orphan_bytes += delete.report(sum(info.size for info in some if info.key in gone))
         files = store.local
         unfinished = 0 if files is None else remove_unfinished(files, metastore, table, now=now, grace=grace_time)
-        return GcResult(
+        return like(
+            GcResult,
+            sweep,
             table=self.name,
             grace_seconds=seconds,
             oldest_version=oldest,
             ended_commits=tuple(ended),
-            retired_splits=sweep.retired,
-            retired_bytes=sweep.retired_bytes,
-            orphan_files=sweep.orphans,
-            orphan_bytes=sweep.orphan_bytes,
-            young_files=sweep.young,
-            unknown_files=sweep.unknown,
             unfinished_files=unfinished,
             failed_files=delete.failed,
             problems=tuple(sweep.problems[:_MOST_PROBLEMS]),
@@ -142,10 +136,6 @@ class GarbageCollection:
     @property
     def _table(self) -> TableRecord:
         return self.context.metastore.table(self.name)
-
-    @property
-    def _mirror(self) -> Mirror:
-        return Mirror(self.context.metastore, self.context.store, self.context.store_options)
 
     def _holders(self, table: TableRecord, horizon: int, shown: int | None) -> tuple[str, ...]:
         pins = self.context.metastore.pins(table.table_id)
@@ -161,25 +151,25 @@ class GarbageCollection:
         if not table.settings.mirror:
             return None
         try:
-            return self._mirror.follow(table)
+            return self.context.mirror.follow(table)
         except WindrowError as error:
             sweep.problems.append(f"the Delta mirror is behind, and what it shows was kept: {error}")
         try:
-            return self._mirror.version(table) or table.oldest_version
+            return self.context.mirror.version(table) or table.oldest_version
         except WindrowError:
             return table.oldest_version
 
     def _delete_retired(self, table: TableRecord, delete: Deleting, sweep: _Sweep, limit: int | None) -> None:
         """Mark, delete, forget, a page at a time. A page on which nothing could be forgotten is the last."""
         metastore = self.context.metastore
-        while limit is None or sweep.retired < limit:
-            size = self.page if limit is None else min(self.page, limit - sweep.retired)
+        while limit is None or sweep.retired_splits < limit:
+            size = self.page if limit is None else min(self.page, limit - sweep.retired_splits)
             claimed = metastore.claim(table.table_id, limit=size)
             keys = {split.split_id: _files_of(table.folder, split) for split in claimed}
             gone = delete.files([key for each in keys.values() for key in each])
             done = [split for split in claimed if gone.issuperset(keys[split.split_id])]
             metastore.forget(table.table_id, [split.split_id for split in done])
-            sweep.retired += len(done)
+            sweep.retired_splits += len(done)
             sweep.retired_bytes += delete.report(sum(split.size_bytes for split in done))
             if not done or len(claimed) < size:
                 return
@@ -196,15 +186,15 @@ class GarbageCollection:
             judged = self.context.metastore.orphans(table.table_id, names, ended=ended)
             for split_id, info in page:
                 if split_id in judged.unknown:
-                    sweep.unknown += 1
+                    sweep.unknown_files += 1
                 elif split_id in judged.dead and info.modified >= before:
-                    sweep.young += 1
+                    sweep.young_files += 1
                 elif split_id in judged.dead:
                     yield info
         for info, is_old in useless_letters(self.context, table, before, ended):
             if is_old:
                 yield info
-            sweep.young += not is_old
+            sweep.young_files += not is_old
 
 
 def _files_of(table: str, split: SplitMetadata) -> list[str]:

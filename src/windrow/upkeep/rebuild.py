@@ -18,15 +18,15 @@ from windrow.context import Context
 from windrow.errors import AlreadyExists, Damaged, NotFound
 from windrow.identity.folders import is_dropped, table_folders
 from windrow.metastore import CommitKind, CommitRecord, CommitState, LostTable, TableColumn, TableRecord
-from windrow.mirror.actions import PREFIX, history_of, type_of
+from windrow.mirror.actions import PREFIX, history_of
 from windrow.mirror.audit import repair_mirror
 from windrow.mirror.checkpoints import Checkpoints
-from windrow.mirror.follow import Mirror
 from windrow.mirror.log import Entry, Log, State
 from windrow.model.ids import check_name
 from windrow.model.settings import TableSettings
 from windrow.model.shown import ShownByField
 from windrow.model.split import SidecarLocation, SplitMetadata
+from windrow.model.stored_types import type_from_text
 from windrow.storage import is_foreign
 from windrow.upkeep.files import own_files
 from windrow.upkeep.footers import footer_at
@@ -184,7 +184,7 @@ class _History:
     def columns(self) -> tuple[TableColumn, ...]:
         """The columns of that version."""
         listed = json.loads(self.configured("columns"))
-        return tuple(TableColumn(str(name), type_of(text), int(field_id)) for name, field_id, text in listed)
+        return tuple(TableColumn(str(name), type_from_text(text), int(field_id)) for name, field_id, text in listed)
 
 
 def _lost_entries(entries: Mapping[int, Entry]) -> dict[int, str]:
@@ -233,7 +233,7 @@ class RebuildTable:
         metastore.restore_table(lost)
         # All that the log knows is in the metastore now: from here on, entries may be written again.
         if history.lost or rebuilt.missing_files:
-            mirror = Mirror(metastore, self.context.store, self.context.store_options)
+            mirror = self.context.mirror
             table = metastore.table(rebuilt.table)
             mirror.mend(table, history.lost)
             repair_mirror(mirror, table)
