@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 from weakref import WeakValueDictionary
 
+from windrow.bounded import BoundedCache
 from windrow.cache import Cache, MemoryCache
 from windrow.errors import NotFound, StorageError
 from windrow.identity.binding import Accept, BindingState, Terms, bind, examine
@@ -26,10 +27,13 @@ from windrow.planning.listed_files import ListedVersions
 from windrow.reading.cells import Cells
 from windrow.reading.forcing import Forcing
 from windrow.reading.pins import Pins
-from windrow.statistics.catalog import FolderCatalog
+from windrow.statistics.cached_catalog import CachedCatalog
+from windrow.statistics.catalog import TableCatalog
 from windrow.storage import Store, options_for, patient_if_remote, reach_store
 
 __all__ = ["Context"]
+
+_MOST_CATALOGS = 256
 
 
 def _now() -> int:
@@ -59,7 +63,7 @@ class Context:
     """For parsed sidecars."""
     decoded: Cells | None = field(default=None, repr=False, compare=False)
     """For what is decoded for small questions; None keeps none."""
-    learnt: FolderCatalog | None = field(default=None, repr=False, compare=False)
+    learnt: CachedCatalog | None = field(default=None, repr=False, compare=False)
     """Statistics of files that are in no table; None keeps none."""
     reading: Store | None = None
     """The store as queries read it: a remote one is requested again when it is slow."""
@@ -77,6 +81,8 @@ class Context:
     """Listings of versions; None where nothing is cached."""
     heat: Heat = field(init=False, repr=False, compare=False)
     """Which windows queries read."""
+    catalogs: BoundedCache[str, CachedCatalog] = field(init=False, repr=False, compare=False)
+    """Statistics of the splits of tables, by the id of a table."""
     parts: WeakValueDictionary[type, Any] = field(init=False, repr=False, compare=False)
     """What rooms above share for this lake, by its kind, for as long as one of them holds it."""
 
@@ -85,6 +91,7 @@ class Context:
         listed = None if self.parsed is None else ListedVersions(self.parsed.budget)
         object.__setattr__(self, "listed", listed)
         object.__setattr__(self, "heat", Heat(self.metastore))
+        object.__setattr__(self, "catalogs", BoundedCache("statistics of tables", _MOST_CATALOGS))
         object.__setattr__(self, "parts", WeakValueDictionary())
 
     @classmethod
@@ -133,6 +140,10 @@ class Context:
     def mirror(self) -> Mirror:
         """The Delta logs of the tables."""
         return Mirror(self.metastore, self.store, self.store_options)
+
+    def statistics_of(self, table_id: str) -> CachedCatalog:
+        """The statistics of a table's splits."""
+        return self.catalogs.get_or_make(table_id, lambda: CachedCatalog(TableCatalog(self.metastore, table_id)))
 
     def close(self) -> None:
         """Let go of the versions that are read, and give connections back."""

@@ -32,6 +32,7 @@ from windrow.planning.data_files import weight_of
 from windrow.planning.scan_plan import ScanPlan
 from windrow.questdb.snapshot import Native
 from windrow.reading.cells import Cells
+from windrow.statistics.cached_catalog import CachedCatalog
 from windrow.statistics.catalog import FolderCatalog
 from windrow.table import Table
 
@@ -331,7 +332,8 @@ def open_lake(
         # Without pruning, every row goes through the engine.
         caches["decoded"] = Cells(settings.decoded_bytes)
     if isinstance(cache, CacheSettings) and cache.disk_bytes:
-        caches["learnt"] = FolderCatalog((cache.folder or cache_folder(os.environ)) / "statistics")
+        folder = (cache.folder or cache_folder(os.environ)) / "statistics"
+        caches["learnt"] = CachedCatalog(FolderCatalog(folder))
     parts |= {name: part for name, part in caches.items() if part is not None}
     context = Context.open(str(url), metastore, store_options, prune=prune, **parts)
     return Lake(context, sidecars_beside=beside, cache=None if cache is None else settings)
