@@ -57,4 +57,7 @@ def __getattr__(name: str) -> Any:
     """Return a public name of the package from the module where it lives."""
     if name not in _HOMES:
         raise AttributeError(f"module 'windrow' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    from windrow.loading import loading
+
+    with loading():
+        return getattr(import_module(_HOMES[name]), name)

@@ -38,6 +38,8 @@ class Trick(StrEnum):
     """`windrow.runners.java_log`"""
     IMMORTAL_OBJECTS = "immortal-objects"
     """`windrow.immortal`"""
+    QUIET_LOADING = "quiet-loading"
+    """`windrow.loading`"""
 
 
 def parse_names(text: str) -> frozenset[Trick]:
