@@ -20,7 +20,7 @@ MODULES = {
     Trick.KERNEL_INDEX: "windrow.kernels.index",
     Trick.JAVA_LOG: "windrow.runners.java_log",
     Trick.IMMORTAL_OBJECTS: "windrow.immortal",
-    Trick.QUIET_LOADING: "windrow.loading",
+    Trick.RARE_COLLECTIONS: "windrow.cli.collector",
 }
 
 

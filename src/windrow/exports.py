@@ -57,7 +57,4 @@ def __getattr__(name: str) -> Any:
     """Return a public name of the package from the module where it lives."""
     if name not in _HOMES:
         raise AttributeError(f"module 'windrow' has no attribute {name!r}")
-    from windrow.loading import loading
-
-    with loading():
-        return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_HOMES[name]), name)

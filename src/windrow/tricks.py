@@ -38,8 +38,8 @@ class Trick(StrEnum):
     """`windrow.runners.java_log`"""
     IMMORTAL_OBJECTS = "immortal-objects"
     """`windrow.immortal`"""
-    QUIET_LOADING = "quiet-loading"
-    """`windrow.loading`"""
+    RARE_COLLECTIONS = "rare-collections"
+    """`windrow.cli.collector`"""
 
 
 def parse_names(text: str) -> frozenset[Trick]:

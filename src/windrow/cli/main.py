@@ -15,6 +15,7 @@ import click
 
 from windrow.cli.analyze import analyze
 from windrow.cli.cache import cache
+from windrow.cli.collector import collect_seldom
 from windrow.cli.compact import compact
 from windrow.cli.compile import compile_kernels
 from windrow.cli.config import config
@@ -97,6 +98,7 @@ def _run(arguments: list[str]) -> int:
 
 def main() -> NoReturn:
     """Run the command line of this process."""
+    collect_seldom()
     if isinstance(sys.stdout, TextIOWrapper):
         # A tag may hold letters that the terminal's encoding does not know.
         sys.stdout.reconfigure(errors="backslashreplace")

@@ -23,7 +23,6 @@ from windrow.engines.duckdb.table_functions import DatabaseCall
 from windrow.engines.lake_tables import LakeTables
 from windrow.engines.table_relation import read_context
 from windrow.errors import Closed
-from windrow.loading import loading
 from windrow.planning.foreign_files import ForeignFiles
 from windrow.planning.scan_context import ScanContext
 from windrow.questdb.registry import database_folder, find_table, table_folder
@@ -78,8 +77,7 @@ class LakeQueries:
             if self._is_closed:
                 raise Closed(f"lake {self._context.url}: it was closed; connect again")
             if self._engine is None:
-                with loading():
-                    self._engine = DuckDBEngine(read_context(self._context), sandbox=self._context.sandbox)
+                self._engine = DuckDBEngine(read_context(self._context), sandbox=self._context.sandbox)
             return self._engine
 
     def request(
