@@ -51,7 +51,12 @@ GRAPH = JoinGraph(RELATIONS, (Equality(0, "a", 1, "a"), Equality(1, "b", 2, "b")
     ],
 )
 def test_only_large_joins_that_an_engine_misjudges_are_looked_at(graph, tables, sees_bounds, expected):
-    assert is_worth_a_look(graph, tables, sees_bounds=sees_bounds) is expected
+    assert is_worth_a_look(graph, tables, lambda _: sees_bounds) is expected
+
+
+def test_one_column_without_bounds_is_enough_for_a_look():
+    assert is_worth_a_look(GRAPH, tables_of(), lambda column: column != ("fact", "a"))
+    assert not is_worth_a_look(GRAPH, tables_of(), lambda column: column[0] != "elsewhere")
 
 
 def test_an_order_is_better_by_what_the_engine_makes_of_it():

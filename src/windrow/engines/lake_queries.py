@@ -102,7 +102,7 @@ class LakeQueries:
                     shared.url, shared.store, shared.cache, shared.parsed, threads=workers, prune=shared.prune
                 )
                 self._files = ForeignRelations(
-                    ForeignFiles(context, shared.store_options, beside=self._sidecars_beside)
+                    ForeignFiles(context, shared.store_options, beside=self._sidecars_beside), learnt=shared.learnt
                 )
         return self._files(pattern)
 

@@ -25,6 +25,8 @@ from windrow.questions.naming import Question
 from windrow.reading.pins import Hold
 from windrow.reading.read_context import ReadContext
 from windrow.sidecar.pruning import Step
+from windrow.statistics.cached_statistics import MOST_FILES, CachedStatistics
+from windrow.statistics.layout import FileId, split_id_of
 
 __all__ = ["TableVersion", "read_context", "scan_context"]
 
@@ -84,6 +86,7 @@ class TableVersion:
             labels=planner.labels,
             explain=planner.explain,
             old=old,
+            statistics=CachedStatistics(self.context.statistics_of(record.table_id), self._rows_by_split),
         )
 
     def plan(self, question: Question) -> ScanPlan:
@@ -94,6 +97,12 @@ class TableVersion:
     def hold(self) -> Hold:
         """Pin the version."""
         return self.context.pins.hold(self.record.table_id, self.version)
+
+    def _rows_by_split(self) -> dict[FileId, int] | None:
+        """The rows of each split, under what its statistics are stored by; None where there are too many."""
+        pages = self.context.metastore.splits(self.record.table_id, self.version, page_size=MOST_FILES + 1)
+        splits = next(iter(pages), ())
+        return None if len(splits) > MOST_FILES else {split_id_of(split): split.row_count for split in splits}
 
     def _old_columns(self) -> OldColumns:
         """By schema epoch, columns that have another type at the version than they had then."""

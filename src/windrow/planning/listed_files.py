@@ -17,13 +17,14 @@ from windrow.bounded import BoundedCache
 from windrow.metastore import Metastore, SplitQuery, TableRecord
 from windrow.model.split import SplitMetadata
 from windrow.parquet.placement import VirtualSchema
-from windrow.planning.data_files import DataFile, open_sidecars, split_file, weight_of
+from windrow.planning.data_files import DataFile, file_id_of, open_sidecars, split_file, weight_of
 from windrow.planning.scan_context import ScanContext
 from windrow.planning.units import Unit, bundled
 from windrow.planning.virtual_file import CachedSpace
 from windrow.planning.virtual_schema import column_names, merged_schema, positions_in, schema_of
 from windrow.pruning.zones import Zones
 from windrow.sidecar import Sidecar
+from windrow.statistics.layout import FileId
 from windrow.storage import Store
 
 __all__ = ["ListedFiles", "ListedSplits", "ListedVersions"]
@@ -103,6 +104,18 @@ class ListedFiles:
         numbers = sorted(self._sidecars)
         self._units = bundled([self._sidecars[number] for number in numbers], numbers)
 
+    def rows_by_file(self, context: ScanContext) -> dict[FileId, int]:
+        """The rows of each file, under what its statistics are stored by."""
+        self.open(context, self.places)
+        with self.lock:
+            return {file_id_of(file): int(self._sidecars[at].row_counts.sum()) for at, file in enumerate(self.files)}
+
+    def shows_bounds(self, context: ScanContext, column: str) -> bool:
+        """Whether the writers of all files left bounds of a column."""
+        self.open(context, self.places)
+        with self.lock:
+            return all(_shows_bounds(sidecar, column) for sidecar in self._sidecars.values())
+
     def space(self, unit: Unit, columns: tuple[str, ...] | None) -> CachedSpace | None:
         """The address space for some columns of the files of a unit; None where they cannot be read so."""
         return self._spaces.get_or_make((unit.kind, columns), lambda: self._space(unit, columns))
@@ -131,6 +144,11 @@ class ListedSplits(ListedFiles):
             return self.places
         low, high = time_range
         return np.flatnonzero((self._last >= low) & (self._first < high))
+
+
+def _shows_bounds(sidecar: Sidecar, column: str) -> bool:
+    positions = sidecar.column_positions(column)
+    return len(positions) == 1 and bool(sidecar.column(positions[0]).minimum.present.all())
 
 
 def _schema(sidecar: Sidecar, columns: tuple[str, ...] | None) -> VirtualSchema | None:

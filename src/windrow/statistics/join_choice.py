@@ -7,15 +7,16 @@ build sides that the engine really takes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from windrow.statistics.join_cardinality import Cardinalities
 from windrow.statistics.join_graph import JoinGraph, JoinTree
 from windrow.statistics.join_order import Plan, best_plan, cost_of
+from windrow.statistics.keys import Column
 from windrow.statistics.table_statistics import ColumnStatistics, TableStatistics
 
-__all__ = ["Choice", "candidate", "is_dense", "is_worth_a_look"]
+__all__ = ["Choice", "candidate", "is_dense", "is_large", "is_worth_a_look"]
 
 LEAST_RELATIONS = 3
 """Two relations have one order, and engines know the smaller one."""
@@ -53,18 +54,25 @@ class Choice:
         return self.cost(own) >= max(LEAST_COST, MUCH_WORSE * self.cost(forced))
 
 
-def is_worth_a_look(graph: JoinGraph, tables: Mapping[str, TableStatistics], *, sees_bounds: bool) -> bool:
+def is_worth_a_look(
+    graph: JoinGraph, tables: Mapping[str, TableStatistics], sees_bounds: Callable[[Column], bool]
+) -> bool:
     """Whether another order could save more than it costs to look for one.
 
-    An engine that `sees_bounds` of columns takes their range for their distinct values, and orders dense keys well.
+    An engine that `sees_bounds` of a column takes its range for its distinct values, and orders dense keys well.
     """
     is_known = all(each.table in tables and not each.unknown_filters for each in graph.relations)
     if not is_known or len(graph.relations) < LEAST_RELATIONS:
         return False
-    if sum(tables[each.table].row_count for each in graph.relations) < LEAST_ROWS:
+    if not is_large(sum(tables[each.table].row_count for each in graph.relations)):
         return False
     joined = {(graph.relations[number].table, name) for each in graph.equalities for number, name in each.sides}
-    return not (sees_bounds and all(is_dense(tables[table].column(name)) for table, name in joined))
+    return not all(sees_bounds((table, name)) and is_dense(tables[table].column(name)) for table, name in joined)
+
+
+def is_large(rows: int) -> bool:
+    """Whether joins of relations with so many rows take long enough for a look at them."""
+    return rows >= LEAST_ROWS
 
 
 def is_dense(column: ColumnStatistics) -> bool:

@@ -13,9 +13,19 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from windrow.statistics.sketch import Sketch, united
 from windrow.statistics.table_statistics import TableStatistics
 
-__all__ = ["Containment", "DeclaredKeys", "ForeignKey", "contained_share", "foreign_key", "primary_key"]
+__all__ = [
+    "Column",
+    "Containment",
+    "DeclaredKeys",
+    "ForeignKey",
+    "contained",
+    "contained_share",
+    "foreign_key",
+    "primary_key",
+]
 
 Column: TypeAlias = tuple[str, str]
 """A table and one of its columns."""
@@ -116,6 +126,12 @@ def foreign_key(
     if len(known) < len(shares) or not known or min(known) < _CONTAINED:
         return None
     return ForeignKey(table, columns, key_table, key_columns, min(known))
+
+
+def contained(sketch: Sketch, other: Sketch) -> float:
+    """Return the share of the values of one sketch that another one has too."""
+    shared = sketch.estimate + other.estimate - united([sketch, other]).estimate
+    return max(0.0, min(1.0, shared / max(1.0, sketch.estimate)))
 
 
 def contained_share(column: Column, other: Column, containment: Containment) -> float | None:

@@ -15,7 +15,7 @@ from windrow.context import Context
 from windrow.errors import Damaged, NotFound
 from windrow.model.shown import ShownByField
 from windrow.model.split import SplitMetadata
-from windrow.statistics.catalog import Columns, TableCatalog
+from windrow.statistics.catalog import Catalog, Columns
 from windrow.statistics.collector import FileCollector, collects
 from windrow.statistics.layout import FileLayout, split_id_of
 from windrow.storage import Store, reach
@@ -54,7 +54,7 @@ class AnalyzeTable:
         table = self.context.metastore.table(self.name)
         if columns is not None:
             _check_columns(columns, [each.name for each in self.context.metastore.columns(table.table_id)], self.name)
-        catalog = TableCatalog(self.context.metastore, table.table_id)
+        catalog = self.context.statistics_of(table.table_id)
         splits = rows = learnt = 0
         with self.context.pins.hold(table.table_id, table.version):
             pages = self.context.metastore.splits(table.table_id, table.version, page_size=_PAGE)
@@ -65,14 +65,14 @@ class AnalyzeTable:
         return Analysis(self.name, table.version, splits, rows, learnt)
 
     def _learnt(
-        self, splits: Iterator[SplitMetadata], catalog: TableCatalog, columns: Collection[str] | None
+        self, splits: Iterator[SplitMetadata], catalog: Catalog, columns: Collection[str] | None
     ) -> Iterator[tuple[SplitMetadata, Columns]]:
         learn = partial(self._learn, catalog=catalog, columns=columns)
         with ThreadPoolExecutor(self.context.limits.threads, "windrow") as pool:
             yield from pool.map(learn, splits)
 
     def _learn(
-        self, split: SplitMetadata, *, catalog: TableCatalog, columns: Collection[str] | None
+        self, split: SplitMetadata, *, catalog: Catalog, columns: Collection[str] | None
     ) -> tuple[SplitMetadata, Columns]:
         store, key = reach(self.context.store, split.key, self.context.store_options)
         try:

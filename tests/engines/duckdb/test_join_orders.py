@@ -6,7 +6,6 @@ import random
 import subprocess
 import sys
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -18,23 +17,18 @@ from sqlglot import parse_one
 from tests.engines.tpch import QUERIES, TABLES
 
 from windrow.engines.duckdb import join_orders
-from windrow.engines.duckdb.engine import DuckDBEngine, Relation
+from windrow.engines.duckdb.engine import Relation
 from windrow.engines.duckdb.join_orders import Known, evaluate_with, in_better_order, reordered
-from windrow.planning.data_files import DataFile
-from windrow.planning.scan_context import ScanContext
-from windrow.planning.scan_plan import plan_files
 from windrow.questions.explicit_order import Target, rewrite
 from windrow.questions.join_blocks import join_blocks
 from windrow.questions.join_skeletons import counting_query
 from windrow.questions.naming import Naming
-from windrow.reading.read_context import ReadContext
 from windrow.statistics import join_choice
 from windrow.statistics.join_cardinality import Cardinalities
 from windrow.statistics.join_graph import Filter
 from windrow.statistics.join_order import best_plan
 from windrow.statistics.q_errors import join_errors
 from windrow.statistics.table_statistics import TableStatistics, exact_statistics
-from windrow.storage import LocalStore
 
 TEXTS = {name: query.format(**{table: table for table in TABLES}) for name, query in QUERIES.items()}
 MOST_Q_ERROR = 100
@@ -134,7 +128,7 @@ def test_duckdb_orders_dense_keys_well_by_their_bounds(tables, tmp_path, monkeyp
     monkeypatch.setattr(join_choice, "MUCH_WORSE", 0.0)
     files = Files(tables, tmp_path, lambda table: table)
     tree = parse_one(TEXTS["q05"], read="duckdb")
-    blind = replace(files.known, sees_bounds=False)
+    blind = replace(files.known, sees_bounds=lambda _: False)
     assert reordered(tree, TEXTS["q05"], files.known, files.connection.cursor()) is None
     assert reordered(tree, TEXTS["q05"], blind, files.connection.cursor()) is not None
 
@@ -150,7 +144,7 @@ def test_without_statistics_a_query_runs_as_it_is(files, monkeypatch):
     monkeypatch.setattr(join_choice, "LEAST_ROWS", 0)
     rows = {name: TableStatistics(known.row_count) for name, known in files.known.tables.items()}
     schemas = files.known.schemas
-    for known in (Known(schemas, rows, sees_bounds=False), Known(schemas, {}, sees_bounds=False)):
+    for known in (Known(schemas, rows, sees_bounds=lambda _: False), Known(schemas, {}, sees_bounds=lambda _: False)):
         assert reordered(parse_one(TEXTS["q05"], read="duckdb"), TEXTS["q05"], known, files.connection.cursor()) is None
 
 
@@ -170,7 +164,7 @@ def test_wrong_statistics_change_no_answer(tables, tmp_path, monkeypatch):
         found = reordered(
             parse_one(text, read="duckdb"),
             text,
-            Known(files.known.schemas, wrong, sees_bounds=False),
+            Known(files.known.schemas, wrong, sees_bounds=lambda _: False),
             files.connection.cursor(),
         )
         assert found is None or answer(files.connection, found.text) == expected
@@ -185,52 +179,75 @@ def test_a_condition_that_fails_on_the_sample_says_nothing(monkeypatch):
     assert join_orders.evaluate_with(duckdb.connect())(rows, []) == []
 
 
-def test_the_engine_runs_queries_in_a_better_order(tables, tmp_path, monkeypatch):
+class Learnt:
+    """A relation's statistics, as they were given."""
+
+    def __init__(self, table):
+        self.table = table
+        self.rows = table.row_count
+        self.loads = 0
+
+    def of(self, columns):
+        self.loads += 1
+        return self.table
+
+    def sketch(self, column):
+        return None
+
+    def shows_bounds(self, column):
+        return True
+
+
+def relations_of(files, tables=None):
+    """Relations whose rows nobody reads."""
+    return {
+        name: Relation(schema, lambda _: None, statistics=Learnt((tables or files.known.tables)[name]))
+        for name, schema in files.known.schemas.items()
+    }
+
+
+@pytest.fixture
+def any_size(monkeypatch):
     monkeypatch.setattr(join_choice, "LEAST_COST", 0.0)
     monkeypatch.setattr(join_choice, "LEAST_ROWS", 0)
-    files = Files(tables, tmp_path, sparse)
-    store = LocalStore(tmp_path)
-    context = ScanContext("lake", store)
-
-    def relation(name):
-        file = DataFile(store, f"{name}.parquet", store.head(f"{name}.parquet").identity)
-        schema = files.known.schemas[name]
-        return Relation(schema, lambda q: plan_files(context, [file], predicate=q.predicate, columns=q.columns))
-
-    run = []
-    monkeypatch.setattr(join_orders, "reordered", lambda *given: run.append(reordered(*given)) or run[-1])
-    engine = DuckDBEngine(ReadContext("lake", store))
-    named = {name: partial(relation, name) for name in tables}
-    for query in ("q05", "q08", "q12", "q03"):
-        expected = files.connection.sql(TEXTS[query]).to_arrow_table()
-        for known in (None, lambda _: None, lambda schemas: replace(files.known, schemas=schemas)):
-            assert engine.sql(TEXTS[query], named, known=known).to_arrow().equals(expected)
-    engine.close()
-    assert [each is not None for each in run[:2]] == [True, True]
 
 
-def test_a_shape_that_runs_as_it_is_is_looked_at_again_after_a_while(files, monkeypatch):
+def test_a_shape_that_runs_as_it_is_is_looked_at_again_after_a_while(files, monkeypatch, any_size):
     looks = []
     monkeypatch.setattr(join_orders, "reordered", lambda *given: looks.append(given[1]))
     naming = Naming.of(TEXTS["q05"])
+    relations = relations_of(files)
 
-    def ask(query, known=files.known):
-        return in_better_order(naming, query, {}, lambda _: known, files.connection)
+    def run(query, relations=relations):
+        return in_better_order(naming, query, relations, files.connection)
 
     queries = [f"{TEXTS['q05']} limit {number}" for number in range(34)]
-    assert [ask(query) for query in queries] == queries
+    assert [run(query) for query in queries] == queries
     assert looks == [queries[0], queries[32]]
-    ask(queries[32])
+    run(queries[32])
     assert len(looks) == 2
-    ask(queries[32], replace(files.known, tables=dict.fromkeys(files.known.tables, TableStatistics(1))))
+    run(queries[32], relations_of(files, dict.fromkeys(files.known.tables, TableStatistics(1))))
     assert len(looks) == 3
 
 
-def test_a_better_order_is_used_again_for_the_same_query_alone(files, monkeypatch):
+def test_a_better_order_is_used_again_for_the_same_query_alone(files, monkeypatch, any_size):
     looks = []
     better = join_orders.Reordered("select 1", (2.0,))
     monkeypatch.setattr(join_orders, "reordered", lambda *given: looks.append(given[1]) or better)
-    naming = Naming.of(TEXTS["q05"])
+    naming, relations = Naming.of(TEXTS["q05"]), relations_of(files)
     for query in ("one", "one", "two"):
-        assert in_better_order(naming, query, {}, lambda _: files.known, files.connection) == "select 1"
+        assert in_better_order(naming, query, relations, files.connection) == "select 1"
     assert looks == ["one", "two"]
+
+
+def test_nothing_is_loaded_for_few_rows(files, monkeypatch):
+    monkeypatch.setattr(join_choice, "LEAST_ROWS", 10**6)
+    relations, query = relations_of(files, dict.fromkeys(files.known.tables, TableStatistics(1_000))), TEXTS["q05"]
+    assert in_better_order(Naming.of(query), query, relations, files.connection) is query
+    assert not any(each.statistics.loads for each in relations.values())
+
+
+def test_relations_without_statistics_keep_their_order(files, any_size):
+    relations = {name: Relation(schema, lambda _: None) for name, schema in files.known.schemas.items()}
+    query = TEXTS["q05"]
+    assert in_better_order(Naming.of(query), query, relations, files.connection) is query

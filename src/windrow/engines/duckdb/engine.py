@@ -54,6 +54,7 @@ from windrow.questions.templates import Templates
 from windrow.reading.pins import Hold
 from windrow.reading.read_context import ReadContext
 from windrow.reading.source import EVERY_SOURCE, DecodedRows, MetadataAnswer, allowed_sources, source_of
+from windrow.statistics.join_choice import LEAST_RELATIONS
 
 __all__ = ["Answer", "DuckDBEngine", "Relation", "Request", "Stream"]
 
@@ -311,9 +312,10 @@ class DuckDBEngine:
                 execution.register(held, name, frame)
         execution.is_short = is_light and _is_one_vector(execution.bound[0])
         is_select = naming.tree is not None and ";" not in request.query
-        if request.known is not None and is_select and is_as_written and answer is None and sink.binds:
-            query = in_better_order(naming, request.query, relations, request.known, execution.cursor)
-            request = replace(request, query=query)
+        is_join = is_select and len(naming.places) >= LEAST_RELATIONS
+        if is_join and is_as_written and answer is None and sink.binds:
+            query = in_better_order(naming, request.query, relations, execution.cursor)
+            request = request if query is request.query else replace(request, query=query)
         planning = time.perf_counter() - began
         return Statement(
             execution.cursor, request.query, request.parameters, is_select, execution.bound, planning, answer

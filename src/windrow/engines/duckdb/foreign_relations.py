@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from urllib.parse import unquote
 
 from windrow.bounded import BoundedCache
@@ -15,6 +16,8 @@ from windrow.planning.listed_files import ListedFiles
 from windrow.planning.scan_plan import ScanPlan, plan_listed
 from windrow.planning.virtual_schema import arrow_schema
 from windrow.questions.naming import Question
+from windrow.statistics.cached_catalog import CachedCatalog
+from windrow.statistics.cached_statistics import CachedStatistics
 
 __all__ = ["ForeignRelations"]
 
@@ -27,8 +30,10 @@ class ForeignRelations:
     Files are looked for every time. Cached is what plans of the very same files are made from.
     """
 
-    def __init__(self, files: ForeignFiles, *, budget: int = _BUDGET) -> None:
+    def __init__(self, files: ForeignFiles, *, learnt: CachedCatalog | None = None, budget: int = _BUDGET) -> None:
+        """`learnt` has the statistics of files; None where none are collected."""
         self.files = files
+        self._learnt = learnt
         self._relations: BoundedCache[str, tuple[ListedFiles, Relation]] = BoundedCache(
             "foreign files", budget=budget, least=1
         )
@@ -71,4 +76,10 @@ class ForeignRelations:
             self._relations.drop(pattern)
             self.files.forget(pattern)
 
-        return listed, Relation(schema, plan, forget=forget)
+        return listed, Relation(schema, plan, forget=forget, statistics=self._statistics(listed))
+
+    def _statistics(self, listed: ListedFiles) -> CachedStatistics | None:
+        context, learnt = self.files.context, self._learnt
+        if learnt is None:
+            return None
+        return CachedStatistics(learnt, lambda: listed.rows_by_file(context), partial(listed.shows_bounds, context))

@@ -11,7 +11,6 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from operator import is_
 from typing import Any
 
 import duckdb
@@ -27,9 +26,9 @@ from windrow.questions.join_blocks import JoinBlock, NotUnderstood, join_blocks
 from windrow.questions.join_skeletons import skeleton
 from windrow.questions.naming import Naming
 from windrow.statistics.join_cardinality import Cardinalities
-from windrow.statistics.join_choice import LEAST_RELATIONS, Choice, candidate, is_worth_a_look
+from windrow.statistics.join_choice import Choice, candidate, is_large, is_worth_a_look
 from windrow.statistics.join_graph import Filter, Join, JoinTree, joins_of, set_of
-from windrow.statistics.keys import NO_KEYS, Containment, DeclaredKeys
+from windrow.statistics.keys import NO_KEYS, Column, Containment, DeclaredKeys, contained
 from windrow.statistics.selectivity import Evaluate
 from windrow.statistics.table_statistics import TableStatistics
 
@@ -50,18 +49,28 @@ class _Look:
     query: str
     text: str | None
     """The query in a better order; None where it runs as it is."""
-    tables: tuple[TableStatistics, ...]
+    columns: Mapping[str, frozenset[str]]
+    """By relation, the columns that the query may refer to."""
+    tables: Mapping[str, TableStatistics]
     skips: int
 
-    def answers(self, query: str, known: Known) -> bool:
+    def answers(self, query: str, relations: Mapping[str, Relation]) -> bool:
         """Whether a query of the same shape needs no look: it is the same, or ones like it run as they are."""
-        tables = tuple(known.tables.values())
-        if len(tables) != len(self.tables) or not all(map(is_, tables, self.tables)):
+        if not self._is_of(relations):
             return False
         if query == self.query:
             return True
         self.skips -= 1
         return self.text is None and self.skips >= 0
+
+    def _is_of(self, relations: Mapping[str, Relation]) -> bool:
+        """Whether nothing else was learnt of the relations since."""
+        return all(
+            (each := relations.get(name)) is not None
+            and each.statistics is not None
+            and each.statistics.of(self.columns[name]) is table
+            for name, table in self.tables.items()
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +81,8 @@ class Known:
     tables: Mapping[str, TableStatistics]
     keys: DeclaredKeys = NO_KEYS
     containment: Containment = lambda _, __: None
-    sees_bounds: bool = True
-    """Whether DuckDB sees the bounds of columns, by the statistics of files or of their virtual footer."""
+    sees_bounds: Callable[[Column], bool] = lambda _: True
+    """Whether DuckDB sees the bounds of a column, by the statistics of files or of their virtual footer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,25 +95,72 @@ class Reordered:
 
 
 def in_better_order(
-    naming: Naming,
-    query: str,
-    relations: Mapping[str, Relation],
-    known_of: Callable[[Mapping[str, pa.Schema]], Known | None],
-    cursor: duckdb.DuckDBPyConnection,
+    naming: Naming, query: str, relations: Mapping[str, Relation], cursor: duckdb.DuckDBPyConnection
 ) -> str:
-    """Return the text of a query with its joins in a better order, where what is known of its tables tells one."""
-    if naming.tree is None or len(naming.places) < LEAST_RELATIONS:
-        return query
-    # Names that rows keep in a map are columns of a view that no schema lists.
-    known = known_of({name.lower(): each.columns for name, each in relations.items() if not each.attributes})
-    if known is None:
+    """Return the text of a query with its joins in a better order, where statistics of its tables tell one."""
+    if naming.tree is None:
         return query
     look = naming.prepared.get(_LOOK)
-    if look is None or not look.answers(query, known):
-        better = reordered(naming.tree, query, known, cursor)
-        look = _Look(query, None if better is None else better.text, tuple(known.tables.values()), _SKIPPED)
-        naming.prepared[_LOOK] = look
+    if look is None or not look.answers(query, relations):
+        if not is_large(_row_count(naming, relations)):
+            return query
+        look = naming.prepared[_LOOK] = _looked(naming, naming.tree, query, relations, cursor)
     return look.text or query
+
+
+def _row_count(naming: Naming, relations: Mapping[str, Relation]) -> int:
+    """The rows of all relations that a query names and that have statistics."""
+    known = {name.lower(): each.statistics for name, each in relations.items()}
+    found = [known.get(place.name.lower()) for place in naming.places]
+    return sum(each.rows or 0 for each in found if each is not None)
+
+
+def _looked(
+    naming: Naming,
+    tree: exp.Expr,
+    query: str,
+    relations: Mapping[str, Relation],
+    cursor: duckdb.DuckDBPyConnection,
+) -> _Look:
+    columns = {
+        name: frozenset(filter(naming.refers_to, each.columns.names))
+        for name, each in relations.items()
+        if each.statistics is not None and not each.attributes
+    }
+    tables = statistics_of(relations, columns)
+    better = reordered(tree, query, known_of(relations, tables), cursor) if tables else None
+    return _Look(query, None if better is None else better.text, columns, tables, _SKIPPED)
+
+
+def statistics_of(
+    relations: Mapping[str, Relation], columns: Mapping[str, frozenset[str]]
+) -> dict[str, TableStatistics]:
+    """The statistics of some columns of relations, by name; relations without any are missing."""
+    found = {
+        name: each.statistics.of(columns[name])
+        for name, each in relations.items()
+        if name in columns and each.statistics is not None
+    }
+    return {name: table for name, table in found.items() if table is not None}
+
+
+def known_of(relations: Mapping[str, Relation], tables: Mapping[str, TableStatistics]) -> Known:
+    """What is known of relations, of which some have statistics."""
+    named = {name.lower(): each for name, each in relations.items()}
+    # Names that rows keep in a map are columns of a view that no schema lists.
+    schemas = {name: each.columns for name, each in named.items() if not each.attributes}
+    sources = {name: each.statistics for name, each in named.items() if each.statistics is not None}
+
+    def containment(column: Column, other: Column) -> float | None:
+        one, two = (sources[table].sketch(name) for table, name in (column, other))
+        return None if one is None or two is None else contained(one, two)
+
+    return Known(
+        schemas,
+        {name.lower(): table for name, table in tables.items()},
+        containment=containment,
+        sees_bounds=lambda column: sources[column[0]].shows_bounds(column[1]),
+    )
 
 
 def reordered(tree: exp.Expr, query: str, known: Known, cursor: duckdb.DuckDBPyConnection) -> Reordered | None:
@@ -144,7 +200,7 @@ def _written(
 
 def _choice(block: JoinBlock, known: Known, cursor: duckdb.DuckDBPyConnection) -> Choice | None:
     has_queries = any(part.find(exp.Query) is not None for part in (*block.rest, *block.later))
-    if has_queries or not is_worth_a_look(block.graph, known.tables, sees_bounds=known.sees_bounds):
+    if has_queries or not is_worth_a_look(block.graph, known.tables, known.sees_bounds):
         return None
     evaluate = evaluate_with(cursor)
     cardinalities = Cardinalities(block.graph, known.tables, evaluate, keys=known.keys, containment=known.containment)

@@ -17,6 +17,7 @@ from windrow.planning.virtual_schema import arrow_of
 from windrow.questions.naming import Naming, Question
 from windrow.questions.spelling import sql_name, sql_text
 from windrow.reading.pins import Hold
+from windrow.statistics.cached_statistics import CachedStatistics
 
 __all__ = ["Relation", "duckdb_types", "found_columns", "rows_sql", "source_sql"]
 
@@ -47,6 +48,8 @@ class Relation:
     """By schema epoch: columns that files of that epoch have with another type, and how these are read."""
     wide: Mapping[str, pa.DataType] = field(default_factory=dict)
     """Decimals of more digits than DuckDB has: bytes to DuckDB, highest first, and their types."""
+    statistics: CachedStatistics | None = None
+    """What queries left behind about its columns, for the order of joins; None where nothing is collected."""
 
     def narrowed(self, naming: Naming) -> Relation:
         """The same with those columns alone that a query can mean."""

@@ -7,11 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import duckdb
-import pyarrow as pa
 
 from windrow.engines.duckdb.constants import Parameters
 from windrow.engines.duckdb.frames import as_tables
-from windrow.engines.duckdb.join_orders import Known
 from windrow.engines.duckdb.named_tables import Tables
 from windrow.engines.duckdb.relations import Relation
 from windrow.engines.duckdb.table_functions import DatabaseCall
@@ -47,8 +45,6 @@ class Request:
     """Where rows may come from."""
     pruned_by: Predicate | None = None
     """What rows must fulfil besides, of the only table: those that do not may be left out, or not."""
-    known: Callable[[Mapping[str, pa.Schema]], Known | None] | None = None
-    """Gives what is known of tables, by names in lower case, for a better order of joins; None keeps DuckDB's own."""
     refusal: Callable[[duckdb.Error], WindrowError] | None = None
     """Words of its own for what DuckDB refuses."""
 

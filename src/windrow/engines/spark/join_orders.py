@@ -48,7 +48,7 @@ def reordered_for_spark(
 
 def _choice(block: JoinBlock, tables: Mapping[str, TableStatistics], evaluate: Evaluate) -> Choice | None:
     has_queries = any(part.find(exp.Query) is not None for part in (*block.rest, *block.later))
-    if has_queries or not is_worth_a_look(block.graph, tables, sees_bounds=False):
+    if has_queries or not is_worth_a_look(block.graph, tables, lambda _: False):
         return None
     choice = candidate(block.graph, Cardinalities(block.graph, tables, evaluate))
     return choice if choice is not None and choice.is_promising(_own(block.graph, choice)) else None
