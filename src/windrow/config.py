@@ -14,10 +14,11 @@ Nothing here reads a file or the environment; the caller does and passes both in
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -47,6 +48,8 @@ class Config:
     """Where Spark runs."""
     log_level: str = "warning"
     """The least grave log lines that are shown."""
+    statistics: float = 0.2
+    """Of the CPU that queries use, the share that may be spent on statistics; 0 collects none."""
     store_options: Mapping[str, str] = field(default_factory=dict)
     """Credentials, endpoint and region of the store."""
     spark_options: Mapping[str, str] = field(default_factory=dict)
@@ -156,6 +159,8 @@ def _flattened(name: str, value: Any, origin: str) -> Iterator[Setting]:
 def _checked(given: Setting) -> Setting:
     """Return the setting with the value as the run uses it."""
     value = _option_text(given) if "." in given.name else given.value
+    if given.name == "statistics":
+        return replace(given, value=_share(given))
     if not isinstance(value, str):
         raise _wrong(given, "text")
     if given.name == "log_level":
@@ -166,6 +171,17 @@ def _checked(given: Setting) -> Setting:
         raise ConfigError(f"{given.name}, from {given.origin}: it is empty; give a value or leave it out")
     # An empty metastore takes back what a weaker origin named.
     return Setting(given.name, None if given.name == "metastore" and not value else value, given.origin)
+
+
+def _share(given: Setting) -> float:
+    value = given.value
+    try:
+        share = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        share = math.nan
+    if not 0 <= share < math.inf:
+        raise ConfigError(f"statistics, from {given.origin}: {value!r} is no share; give a number such as 0.2, or 0")
+    return share
 
 
 def _option_text(given: Setting) -> Any:

@@ -16,6 +16,8 @@ from windrow.errors import NotFound, StorageError
 from windrow.identity.binding import Accept, BindingState, Terms, bind, examine
 from windrow.identity.identify import beside
 from windrow.identity.marker import BESIDE, Marker
+from windrow.learning.learner import Learner
+from windrow.learning.settings import NOTHING_LEARNT, LearningSettings
 from windrow.metastore import Metastore
 from windrow.metastore.database import plain_address
 from windrow.mirror.follow import Mirror
@@ -24,9 +26,11 @@ from windrow.model.ids import time_ordered_id
 from windrow.model.limits import NO_LIMITS, Limits
 from windrow.planning.heat import Heat
 from windrow.planning.listed_files import ListedVersions
+from windrow.planning.scan_context import ScanContext
 from windrow.reading.cells import Cells
 from windrow.reading.forcing import Forcing
 from windrow.reading.pins import Pins
+from windrow.reading.read_context import ReadContext
 from windrow.statistics.cached_catalog import CachedCatalog
 from windrow.statistics.catalog import TableCatalog
 from windrow.storage import Store, options_for, patient_if_remote, reach_store
@@ -75,6 +79,10 @@ class Context:
     """Whether SQL reads tables of the lake and nothing else."""
     limits: Limits = NO_LIMITS
     """Threads and memory of this process for whatever works on the lake."""
+    statistics: LearningSettings = NOTHING_LEARNT
+    """What may be spent on statistics while queries run."""
+    learner: Learner | None = field(init=False, repr=False, compare=False)
+    """Learns from what queries read; None where nothing may be spent."""
     pins: Pins = field(init=False, repr=False, compare=False)
     """Versions that are being read."""
     listed: ListedVersions | None = field(init=False, repr=False, compare=False)
@@ -92,6 +100,7 @@ class Context:
         object.__setattr__(self, "listed", listed)
         object.__setattr__(self, "heat", Heat(self.metastore))
         object.__setattr__(self, "catalogs", BoundedCache("statistics of tables", _MOST_CATALOGS))
+        object.__setattr__(self, "learner", self._learner())
         object.__setattr__(self, "parts", WeakValueDictionary())
 
     @classmethod
@@ -145,8 +154,17 @@ class Context:
         """The statistics of a table's splits."""
         return self.catalogs.get_or_make(table_id, lambda: CachedCatalog(TableCatalog(self.metastore, table_id)))
 
+    def _learner(self) -> Learner | None:
+        if not self.statistics.share:
+            return None
+        store = self.reading or self.store
+        planning = ScanContext(self.url, store, self.cache, self.parsed, self.store_options)
+        return Learner(self.statistics, planning, ReadContext(self.url, store, self.cache, limits=self.limits))
+
     def close(self) -> None:
         """Let go of the versions that are read, and give connections back."""
+        if self.learner is not None:
+            self.learner.close()
         self.pins.close()
         self.heat.close()
         self.metastore.close()
@@ -160,6 +178,7 @@ class Context:
             lake_key,
             self.sandbox,
             self.limits,
+            self.statistics,
         )
 
 
@@ -170,8 +189,9 @@ def _open_again(
     lake_key: int,
     sandbox: bool,  # noqa: FBT001 (pickle passes by place)
     limits: Limits,
+    statistics: LearningSettings,
 ) -> Context:
-    parts: dict[str, Any] = {"sandbox": sandbox, "limits": limits}
+    parts: dict[str, Any] = {"sandbox": sandbox, "limits": limits, "statistics": statistics}
     return Context.open(url, metastore_url, store_options, create=False, lake_key=lake_key, **parts)
 
 

@@ -22,6 +22,7 @@ from windrow.errors import AlreadyExists, NotFound, WindrowError
 from windrow.identity.binding import Accept
 from windrow.identity.folders import has_log, is_dropped
 from windrow.inspection import TableRow, tables_as_rows
+from windrow.learning import LearningSettings
 from windrow.model.ids import check_name
 from windrow.model.limits import Limits
 from windrow.model.rows import Rows
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["Lake", "connect", "open_lake"]
 
 DEFAULT_CACHE = CacheSettings()
+DEFAULT_STATISTICS = LearningSettings()
 DEFAULT_POLICY = PolicySettings()
 _MOST_SHOWN = 10
 """Tables in the text of a lake."""
@@ -77,6 +79,7 @@ class Lake(Closing):
             "prune": context.prune,
             "sandbox": context.sandbox,
             "limits": context.limits,
+            "statistics": context.statistics,
             "beside": self._sidecars_beside,
         }
         return partial(open_lake, create=False, **settings), (context.url,)
@@ -284,6 +287,7 @@ def connect(  # noqa: PLR0913 - each is a word that a user may say
     memory_limit: str | None = None,
     sidecars_beside: bool = False,
     sandbox: bool = False,
+    statistics: LearningSettings | float = DEFAULT_STATISTICS,
 ) -> Lake:
     """Open a lake, or make an empty one.
 
@@ -300,10 +304,13 @@ def connect(  # noqa: PLR0913 - each is a word that a user may say
     the memory are put on disk where that can be done. What is learnt of local Parquet files that are in no table
     goes to the cache folder; with `sidecars_beside` it is put beside each file, for others to use.
 
+    While queries run, statistics are collected of what they read, for no more than a share of the CPU that the queries
+    use: `statistics` is that share, or settings, and with 0 nothing is collected.
+
     SQL is DuckDB's with all that it can do: it reads and writes files, attaches databases, loads extensions. With
     `sandbox` it reads tables of the lake and does nothing else; open a lake so where others write the queries.
     """
-    parts: dict[str, Any] = {"create": create, "accept": accept, "sandbox": sandbox}
+    parts: dict[str, Any] = {"create": create, "accept": accept, "sandbox": sandbox, "statistics": statistics}
     limits = Limits.of(threads, memory_limit)
     return open_lake(url, metastore, store_options, cache=cache, beside=sidecars_beside, limits=limits, **parts)
 
@@ -316,6 +323,7 @@ def open_lake(
     cache: Cache[bytes] | CacheSettings | None = DEFAULT_CACHE,
     beside: bool = False,
     prune: bool = True,
+    statistics: LearningSettings | float = DEFAULT_STATISTICS,
     **parts: Any,
 ) -> Lake:
     """Open a lake with parts of its context; tests give a clock, `now`, and ids, `new_id`, of their own.
@@ -334,6 +342,7 @@ def open_lake(
     if isinstance(cache, CacheSettings) and cache.disk_bytes:
         folder = (cache.folder or cache_folder(os.environ)) / "statistics"
         caches["learnt"] = CachedCatalog(FolderCatalog(folder))
+    parts["statistics"] = LearningSettings.of(statistics)
     parts |= {name: part for name, part in caches.items() if part is not None}
     context = Context.open(str(url), metastore, store_options, prune=prune, **parts)
     return Lake(context, sidecars_beside=beside, cache=None if cache is None else settings)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["Invocation"]
 
 _FILE = "windrow.toml"
+_SECONDS_AT_CLOSE = 0.5
+"""What a command may wait for statistics that its queries have paid for."""
 _SETTINGS = ("lake", "metastore", "log_level")
 
 
@@ -55,6 +57,7 @@ class Invocation:
     def lake(self, *, create: bool = False, accept: Accept | None = None, sandbox: bool = False) -> Iterator[Lake]:
         """Open the lake for one command; one that is not there is made only by what creates something."""
         from windrow.lake import connect
+        from windrow.learning import LearningSettings
 
         config = self.config
         options = config.store_options
@@ -65,6 +68,7 @@ class Invocation:
             accept=accept,
             store_options=options,
             sandbox=sandbox,
+            statistics=LearningSettings(config.statistics, seconds_at_close=_SECONDS_AT_CLOSE),
         ) as lake:
             yield lake
 

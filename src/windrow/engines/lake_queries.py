@@ -23,6 +23,7 @@ from windrow.engines.duckdb.table_functions import DatabaseCall
 from windrow.engines.lake_tables import LakeTables
 from windrow.engines.table_relation import read_context
 from windrow.errors import Closed
+from windrow.learning.log import ScannedRelation
 from windrow.planning.foreign_files import ForeignFiles
 from windrow.planning.scan_context import ScanContext
 from windrow.questdb.registry import database_folder, find_table, table_folder
@@ -102,9 +103,16 @@ class LakeQueries:
                     shared.url, shared.store, shared.cache, shared.parsed, threads=workers, prune=shared.prune
                 )
                 self._files = ForeignRelations(
-                    ForeignFiles(context, shared.store_options, beside=self._sidecars_beside), learnt=shared.learnt
+                    ForeignFiles(context, shared.store_options, beside=self._sidecars_beside),
+                    learnt=shared.learnt,
+                    scanned=self._scanned,
                 )
         return self._files(pattern)
+
+    def _scanned(self) -> ScannedRelation | None:
+        """Where queries report what they read of files that are in no table."""
+        learner, catalog = self._context.learner, self._context.learnt
+        return None if learner is None or catalog is None else learner.relation(catalog)
 
     def _database(self, call: DatabaseCall) -> Relation:
         """What `questdb(...)` stands for in a query: the newest commit of a table."""

@@ -68,6 +68,7 @@ class TableVersion:
     def relation(self) -> Relation:
         """What the table's name stands for in a query: its columns, and how to plan a scan of it."""
         record, version, metastore = self.record, self.version, self.context.metastore
+        learner = self.context.learner
         columns = metastore.columns(record.table_id, version)
         # A column that is no text is something else of the same name.
         others = {column.name for column in columns if not is_text(column.type)}
@@ -87,6 +88,7 @@ class TableVersion:
             explain=planner.explain,
             old=old,
             statistics=CachedStatistics(self.context.statistics_of(record.table_id), self._rows_by_split),
+            scanned=None if learner is None else learner.relation(self.context.statistics_of(record.table_id)),
         )
 
     def plan(self, question: Question) -> ScanPlan:

@@ -18,7 +18,7 @@ from windrow.sidecar.build import build_sidecar, footer_bytes_of
 from windrow.sidecar.convert import Read
 from windrow.sidecar.pruning import FEW_ROW_GROUPS, MOST_JUDGED
 from windrow.sidecar.sound import sound_sidecar
-from windrow.statistics.layout import FileId
+from windrow.statistics.layout import FileId, split_id_of
 from windrow.storage import (
     ByteRange,
     Identity,
@@ -30,7 +30,7 @@ from windrow.storage import (
     uri_of,
 )
 
-__all__ = ["DataFile", "build_for", "file_id_of", "open_sidecars", "split_file"]
+__all__ = ["DataFile", "build_for", "file_id_of", "local_sidecar", "open_sidecars", "split_file"]
 
 _OBJECT_BYTES, _COLUMN_BYTES = 12_000, 850
 """What a parsed sidecar takes besides its bytes: objects, arrays and sections, and the schema of each column."""
@@ -56,6 +56,8 @@ class DataFile:
     """The schema epoch that it was written in; 0 where there are none."""
     described: bytes | None = field(default=None, repr=False)
     """Its sidecar, where the planner made that: other readers of the file would find other columns, or other rows."""
+    split: FileId | None = field(default=None, repr=False, compare=False)
+    """What statistics of a split are stored under; None for a file that is in no table."""
 
     @property
     def uri(self) -> str:
@@ -82,19 +84,20 @@ def split_file(context: ScanContext, split: SplitMetadata, stores: dict[str, Sto
     """The file of a split; `stores` keeps those that hold registered files, which are outside of the lake."""
     epoch = split.scope.doc_mapping_uid
     if not is_foreign(split.key):
-        return DataFile(context.store, split.key, Identity(split.size_bytes), split.sidecar, epoch=epoch)
+        identity = Identity(split.size_bytes)
+        return DataFile(context.store, split.key, identity, split.sidecar, epoch=epoch, split=split_id_of(split))
     folder, _, name = split.key.rpartition("/")
     if folder not in stores:
         store, _ = reach_foreign(split.key, context.store_options)
         stores[folder] = patient_if_remote(store)
     name = name if local_path(split.key) is None else str(local_path(split.key)).rpartition("/")[2]
     identity = Identity(split.size_bytes, split.etag)
-    return DataFile(stores[folder], name, identity, split.sidecar, context.store, epoch=epoch)
+    return DataFile(stores[folder], name, identity, split.sidecar, context.store, epoch=epoch, split=split_id_of(split))
 
 
 def file_id_of(file: DataFile) -> FileId:
-    """What statistics of a file that is in no table are stored under."""
-    return FileId(file.uri, str(file.identity))
+    """What statistics of a file are stored under."""
+    return file.split or FileId(file.uri, str(file.identity))
 
 
 def open_sidecars(context: ScanContext, files: Sequence[DataFile]) -> list[Sidecar]:
@@ -103,6 +106,23 @@ def open_sidecars(context: ScanContext, files: Sequence[DataFile]) -> list[Sidec
         return [_open(context, file) for file in files]
     with ThreadPoolExecutor(min(_PARALLEL, len(files))) as pool:
         return list(pool.map(lambda file: _open(context, file), files))
+
+
+def local_sidecar(context: ScanContext, file: DataFile) -> Sidecar | None:
+    """The sidecar of a file without a request to a store; None where only a request would bring it."""
+    if not file.store.is_remote and (file.sidecar_store is None or not file.sidecar_store.is_remote):
+        return _open(context, file)
+    if file.described is not None or context.parsed is None:
+        return None
+
+    def refuse(_: CacheKey) -> Sidecar:
+        raise NotFound(f"{file.uri}: its sidecar is in no cache; the next query reads it")
+
+    try:
+        found: Sidecar = context.parsed.get(CacheKey(file.uri, -1, -1, CacheKind.SIDECAR, file.cache_identity), refuse)
+    except NotFound:
+        return None
+    return found
 
 
 def weight_of(sidecar: Sidecar) -> int:

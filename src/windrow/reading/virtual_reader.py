@@ -31,7 +31,7 @@ from windrow.reading.verifying import Runs
 from windrow.storage import ByteRange, coalesce
 from windrow.storage.ranges import check_identity
 
-__all__ = ["ReadCounts", "VirtualReader"]
+__all__ = ["ReadCounts", "VirtualReader", "fetched_units"]
 
 _LARGEST_REQUEST = 16 * 2**20
 """Larger requests gain nothing, and a smaller one is soon repeated when it fails."""
@@ -385,6 +385,16 @@ class _Ahead:
         with suppress(WindrowError):
             return self._load(unit)
         return None
+
+
+def fetched_units(virtual: VirtualFile, context: ReadContext) -> dict[int, list[tuple[int, int]]]:
+    """By the number of each remote file, the offset and length of what readers of a virtual file fetch of it."""
+    remote = frozenset(each.file for each in virtual.segments if not _is_near(virtual.files[each.file]))
+    found: dict[int, list[tuple[int, int]]] = {}
+    if remote:
+        for unit in _units(virtual, needed_bytes(virtual), remote, _largest_request(context)):
+            found.setdefault(unit.file, []).append((unit.start, unit.length))
+    return found
 
 
 def _largest_request(context: ReadContext) -> int:

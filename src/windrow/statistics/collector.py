@@ -89,6 +89,16 @@ class FileCollector:
         """The columns of which a row group was completed, as they are known now."""
         return {name: self._known[name] for name in sorted(self._changed)}
 
+    def know(self, known: Mapping[str, ColumnSummary]) -> None:
+        """Take what is known of more columns."""
+        self._known |= {name: each for name, each in known.items() if each.layout == self.layout}
+
+    def take_changed(self) -> dict[str, ColumnSummary]:
+        """What changed since this was last called."""
+        changed = self.changed
+        self._changed.clear()
+        return changed
+
     def wants(self, column: str, row_group: int) -> bool:
         """Whether rows of a column are worth handing over: of an open row group, while there is something to spend."""
         summary = self._known.get(column)

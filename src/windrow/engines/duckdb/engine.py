@@ -310,6 +310,7 @@ class DuckDBEngine:
         if request.frames or others:
             for name, frame in request.frames_for(naming, relations).items():
                 execution.register(held, name, frame)
+        execution.is_reading = answer is None and sink.binds and not sink.explains
         execution.is_short = is_light and _is_one_vector(execution.bound[0])
         is_select = naming.tree is not None and ";" not in request.query
         is_join = is_select and len(naming.places) >= LEAST_RELATIONS

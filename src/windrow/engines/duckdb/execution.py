@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, TypeVar
@@ -16,6 +17,7 @@ from windrow.engines.duckdb.request import Request
 from windrow.engines.duckdb.session import Session, Sessions
 from windrow.engines.duckdb.views import Bound, Views
 from windrow.errors import Closed, NotFound, Replaced, StorageError, WindrowError
+from windrow.learning.log import QueryCpu, QueryLog, ReportedScan
 from windrow.reading.pins import Hold
 
 __all__ = ["Execution"]
@@ -41,10 +43,16 @@ class Execution:
         self.bound: list[Bound] = []
         self.is_short = False
         """Whether it ends before DuckDB could stop it."""
+        self.is_reading = False
+        """Whether rows are read, and not only planned for."""
         self._sessions = sessions
         self._worker = worker
         self._holds = holds
         self._constants: Constants | None = None
+        logs = [each.scanned.log for each in relations.values() if each.scanned is not None]
+        self._log: QueryLog | None = logs[0] if logs else None
+        self._began: float | None = None
+        self._cpu = 0.0
         for hold in holds:
             hold.on_close(session.interrupt)
         self.use(session.cursor, session.views)
@@ -72,7 +80,16 @@ class Execution:
     def run(self, work: Callable[[], T]) -> T:
         """Do some work of DuckDB, such that Ctrl-C ends it; `Closed` when the lake was closed."""
         self._check_open()
-        return self._worker.run(self.cursor, work, is_short=self.is_short)
+        if self._log is None:
+            return self._worker.run(self.cursor, work, is_short=self.is_short)
+        running, began = self._log.running, time.process_time()
+        self._began = began if self._began is None else self._began
+        running.append(None)
+        try:
+            return self._worker.run(self.cursor, work, is_short=self.is_short)
+        finally:
+            running.pop()
+            self._cpu += time.process_time() - began
 
     def _check_open(self) -> None:
         self._sessions.check_open()
@@ -86,6 +103,18 @@ class Execution:
         for each in self.bound:
             for reader in each.readers:
                 reader.finish()
+        if self._log is not None and self.is_reading:
+            self._report(self._log)
+
+    def _report(self, log: QueryLog) -> None:
+        """Report what was read, for others to learn from it, and the CPU that it took."""
+        ended = time.process_time()
+        log.cpu.append(QueryCpu(ended if self._began is None else self._began, ended, self._cpu))
+        for each in self.bound:
+            scanned, plan = each.relation.scanned, each.source.plan
+            if scanned is not None and plan.virtual and each.question.columns not in scanned.settled:
+                log.scans.append(ReportedScan(scanned, plan, each.question))
+                log.news.set()
 
     def register(self, stack: ExitStack, name: str, frame: Any) -> None:
         """Let the query read data of the caller by a name, until the stack is closed."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from urllib.parse import unquote
 
@@ -10,6 +10,7 @@ from windrow.bounded import BoundedCache
 from windrow.cache import CacheKind, count_bypass
 from windrow.engines.duckdb.relations import Relation
 from windrow.errors import Damaged, Incompatible, NotFound
+from windrow.learning.log import ScannedRelation
 from windrow.planning.data_files import DataFile, open_sidecars
 from windrow.planning.foreign_files import ForeignFiles
 from windrow.planning.listed_files import ListedFiles
@@ -30,10 +31,21 @@ class ForeignRelations:
     Files are looked for every time. Cached is what plans of the very same files are made from.
     """
 
-    def __init__(self, files: ForeignFiles, *, learnt: CachedCatalog | None = None, budget: int = _BUDGET) -> None:
-        """`learnt` has the statistics of files; None where none are collected."""
+    def __init__(
+        self,
+        files: ForeignFiles,
+        *,
+        learnt: CachedCatalog | None = None,
+        scanned: Callable[[], ScannedRelation | None] = lambda: None,
+        budget: int = _BUDGET,
+    ) -> None:
+        """`learnt` has the statistics of files; None where none are collected.
+
+        `scanned` gives where queries report what they read of some files.
+        """
         self.files = files
         self._learnt = learnt
+        self._scanned = scanned
         self._relations: BoundedCache[str, tuple[ListedFiles, Relation]] = BoundedCache(
             "foreign files", budget=budget, least=1
         )
@@ -76,7 +88,8 @@ class ForeignRelations:
             self._relations.drop(pattern)
             self.files.forget(pattern)
 
-        return listed, Relation(schema, plan, forget=forget, statistics=self._statistics(listed))
+        statistics, scanned = self._statistics(listed), self._scanned()
+        return listed, Relation(schema, plan, forget=forget, statistics=statistics, scanned=scanned)
 
     def _statistics(self, listed: ListedFiles) -> CachedStatistics | None:
         context, learnt = self.files.context, self._learnt

@@ -9,6 +9,7 @@ import duckdb
 import pyarrow as pa
 
 from windrow.engines.duckdb.old_values import new_value
+from windrow.learning.log import ScannedRelation
 from windrow.model.epochs import OldColumn, OldColumns
 from windrow.model.predicate import Predicate
 from windrow.planning.scan_plan import ScanPlan
@@ -50,6 +51,8 @@ class Relation:
     """Decimals of more digits than DuckDB has: bytes to DuckDB, highest first, and their types."""
     statistics: CachedStatistics | None = None
     """What queries left behind about its columns, for the order of joins; None where nothing is collected."""
+    scanned: ScannedRelation | None = None
+    """Where queries report what they read of its files; None where nothing is learnt of them."""
 
     def narrowed(self, naming: Naming) -> Relation:
         """The same with those columns alone that a query can mean."""

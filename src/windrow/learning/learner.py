@@ -1,0 +1,285 @@
+"""The thread that learns from what queries have read, one for each lake.
+
+It works when no query runs, or when it has waited for long, and never costs more than a share of the CPU that queries
+used. What it cannot do now it does later; what it fails at is passed over, since statistics never are an error.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import threading
+import time
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from windrow import forking
+from windrow.learning.chunks import learn_chunk
+from windrow.learning.earnings import Earnings
+from windrow.learning.fetched_bytes import FetchedBytes
+from windrow.learning.log import QueryLog, ReportedScan, ScannedRelation
+from windrow.learning.scanned_files import ScannedFile, whole_row_groups
+from windrow.learning.settings import LearningSettings
+from windrow.learning.tasks import Task, Tasks, tasks_of
+from windrow.model.predicate import columns_of
+from windrow.planning.data_files import DataFile, file_id_of, local_sidecar
+from windrow.planning.scan_context import ScanContext
+from windrow.planning.virtual_file import VirtualFile
+from windrow.reading.read_context import ReadContext
+from windrow.reading.virtual_reader import fetched_units
+from windrow.sidecar import Sidecar
+from windrow.statistics.catalog import Catalog
+from windrow.statistics.layout import FileId
+
+__all__ = ["Learner"]
+
+_PAUSE = 0.02
+"""Seconds that it waits for the next query, before it begins and while queries run."""
+_PATIENCE = 1.0
+"""Seconds after which it works beside queries."""
+_LEAST = 0.0002
+"""Seconds of CPU that reading a report takes."""
+_MOST_FILES = 64
+_MOST_SETTLED = 256
+_STORED_EVERY = 2.0
+"""Seconds after which what was learnt is stored, if there is more to do."""
+_CLOSING = 10.0
+_log = logging.getLogger(__name__)
+
+
+class Learner:
+    """Learns from the scans of a lake's queries, within what its settings allow."""
+
+    def __init__(self, settings: LearningSettings, planning: ScanContext, reading: ReadContext) -> None:
+        self.settings = settings
+        self.log = QueryLog()
+        self._planning = planning
+        self._reading = reading
+        self._begin()
+        forking.register(self)
+
+    def _begin(self) -> None:
+        """Without a thread, until there is a relation."""
+        self._starting = threading.Lock()
+        self._work: _Work | None = None
+
+    def after_fork(self) -> None:
+        """Begin anew, in a forked child."""
+        if self._work is not None:
+            self._work.abandon()
+        self.log.scans.clear()
+        self.log.cpu.clear()
+        self.log.running.clear()
+        self.log.news = threading.Event()
+        self._begin()
+
+    def relation(self, catalog: Catalog) -> ScannedRelation:
+        """Files that queries will name, with the catalog of their statistics."""
+        with self._starting:
+            if self._work is None or not self._work.is_alive:
+                self._work = _Work(self.settings, self.log, self._planning, self._reading)
+                # The thread knows nothing of the learner, so that a lake that is dropped ends it.
+                weakref.finalize(self, self._work.stop)
+        return ScannedRelation(self.log, catalog)
+
+    def drain(self, timeout: float = 60.0) -> bool:
+        """Wait until all that was reported is learnt, as far as it is paid for; whether that came to pass."""
+        work = self._work
+        return work is None or work.wait_until_idle(timeout)
+
+    def close(self) -> None:
+        """Store what is complete, and end the thread."""
+        work = self._work
+        if work is not None:
+            if self.settings.seconds_at_close:
+                work.wait_until_idle(self.settings.seconds_at_close)
+            work.end()
+
+
+@dataclass(eq=False)
+class _Work:
+    """What the thread has to do."""
+
+    settings: LearningSettings
+    log: QueryLog
+    planning: ScanContext
+    reading: ReadContext
+    tasks: Tasks = field(default_factory=Tasks)
+    files: OrderedDict[FileId, ScannedFile] = field(default_factory=OrderedDict)
+
+    def __post_init__(self) -> None:
+        self._closing = threading.Event()
+        self._idle = threading.Event()
+        self._earnings: Earnings | None = None
+        self._stored = time.monotonic()
+        self._thread = threading.Thread(target=self._run, name="windrow-learner", daemon=True)
+        self._is_here = True
+        self._busy_since: float | None = None
+        # A thread must not be in a library while the interpreter goes away.
+        atexit.register(self.end)
+        self._thread.start()
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the thread works, or waits."""
+        return self._thread.is_alive()
+
+    def stop(self) -> None:
+        """Have the thread end."""
+        if self._is_here:
+            self._closing.set()
+            self.log.news.set()
+
+    def end(self) -> None:
+        """Have the thread end, and wait for it."""
+        self.stop()
+        if self._is_here and self._thread is not threading.current_thread():
+            self._thread.join(_CLOSING)
+
+    def abandon(self) -> None:
+        """Leave the thread to the parent, in a forked child."""
+        self._is_here = False
+
+    def wait_until_idle(self, timeout: float) -> bool:
+        """Wait until there is nothing left that may be done."""
+        self._idle.clear()
+        self.log.news.set()
+        return self._idle.wait(timeout)
+
+    # ---- the thread
+
+    def _run(self) -> None:
+        earnings = self._earnings = Earnings(self.settings.share)
+        while not self._closing.is_set():
+            self.log.news.wait()
+            # Queries that follow each other at once are not disturbed.
+            if self._closing.wait(_PAUSE):
+                break
+            self.log.news.clear()
+            try:
+                self._work(earnings)
+            except Exception as error:
+                _log.debug("statistics are not collected: %s", error, exc_info=True)
+            if not self.log.news.is_set():
+                self._idle.set()
+        self._guarded(self._store)
+        atexit.unregister(self.end)
+
+    def _work(self, earnings: Earnings) -> None:
+        self._earn(earnings)
+        while self.log.scans and earnings.balance > _LEAST and self._may_go_on():
+            scan = self.log.scans.popleft()
+            earnings.work(self._guarded, self._add, scan)
+        while self.tasks and self._may_go_on():
+            self._earn(earnings)
+            if self.tasks.first.cost > earnings.balance:
+                break
+            task = self.tasks.pop()
+            earnings.work(self._guarded, self._learn, task)
+            if time.monotonic() - self._stored > _STORED_EVERY:
+                earnings.work(self._guarded, self._store)
+        earnings.work(self._guarded, self._store)
+        self._forget()
+
+    def _earn(self, earnings: Earnings) -> None:
+        while self.log.cpu:
+            earnings.earn(self.log.cpu.popleft())
+
+    def _may_go_on(self) -> bool:
+        """Wait while queries run, but not for ever; whether there is still time."""
+        while self.log.running:
+            self._busy_since = self._busy_since or time.monotonic()
+            if time.monotonic() - self._busy_since > _PATIENCE:
+                break
+            if self._closing.wait(_PAUSE):
+                return False
+        else:
+            self._busy_since = None
+        return not self._closing.is_set()
+
+    @staticmethod
+    def _guarded(piece: Callable[..., None], *given: object) -> None:
+        """Do a piece of work; its errors are nobody's."""
+        try:
+            with forking.working():
+                piece(*given)
+        except Exception as error:
+            _log.debug("statistics are not collected: %s", error)
+
+    def _add(self, scan: ReportedScan) -> None:
+        """Find what is open in what a query read."""
+        relation, question = scan.relation, scan.question
+        is_known = True
+        for virtual in scan.plan.virtual:
+            is_known &= self._add_virtual(scan, virtual)
+        if is_known:
+            if len(relation.settled) >= _MOST_SETTLED:
+                relation.settled.clear()
+            relation.settled.add(question.columns)
+
+    def _add_virtual(self, scan: ReportedScan, virtual: VirtualFile) -> bool:
+        """The same of one virtual file; whether all rows of all of its files are known."""
+        sidecars = self._sidecars(virtual)
+        groups = whole_row_groups(virtual, sidecars)
+        units = fetched_units(virtual, self.reading)
+        conditions = frozenset() if scan.question.predicate is None else frozenset(columns_of(scan.question.predicate))
+        columns = frozenset(leaf.path[0] for leaf in virtual.schema.leaves)
+        is_known = virtual.is_whole and len(sidecars) == len(virtual.members)
+        for number, row_groups in groups.items():
+            if number not in sidecars:
+                continue
+            scanned = self._scanned(virtual.files[number], sidecars[number], scan.relation.catalog)
+            scanned.data.add(units.get(number, ()))
+            for task in tasks_of(
+                scanned, row_groups, columns, conditions, only_dictionaries=self.settings.only_dictionaries
+            ):
+                self.tasks.add(task)
+                is_known = False
+        return is_known
+
+    def _sidecars(self, virtual: VirtualFile) -> dict[int, Sidecar]:
+        found: dict[int, Sidecar] = {}
+        for number in sorted(virtual.members):
+            file = virtual.files[number]
+            sidecar = None if file.described is not None else local_sidecar(self.planning, file)
+            if sidecar is not None:
+                found[number] = sidecar
+        return found
+
+    def _scanned(self, file: DataFile, sidecar: Sidecar, catalog: Catalog) -> ScannedFile:
+        key = file_id_of(file)
+        scanned = self.files.get(key)
+        if scanned is None:
+            scanned = self.files[key] = ScannedFile(file, sidecar, catalog, FetchedBytes(file, self.reading.cache))
+        self.files.move_to_end(key)
+        return scanned
+
+    def _learn(self, task: Task) -> None:
+        scanned, column, row_group = task.scanned, task.column, task.row_group
+        # What fails once is not tried again.
+        scanned.failed.add((column.name, row_group))
+        learn_chunk(task)
+        scanned.failed.discard((column.name, row_group))
+
+    def _store(self) -> None:
+        """Store what was learnt, of files that are still those that were read."""
+        self._stored = time.monotonic()
+        for scanned in list(self.files.values()):
+            try:
+                scanned.data.close()
+            except Exception:
+                scanned.collector.take_changed()
+                continue
+            scanned.store()
+
+    def _forget(self) -> None:
+        """Let go of files that nothing is to be learnt of."""
+        if len(self.files) > _MOST_FILES:
+            needed = self.tasks.files()
+            for key, scanned in list(self.files.items()):
+                if len(self.files) <= _MOST_FILES:
+                    break
+                if scanned not in needed:
+                    del self.files[key]

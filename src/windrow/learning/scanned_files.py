@@ -1,0 +1,113 @@
+"""One file that queries read: which row groups of which columns are open, and the bytes to learn them from."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from windrow.learning.fetched_bytes import FetchedBytes
+from windrow.parquet.schema import Leaf
+from windrow.planning.data_files import DataFile, file_id_of
+from windrow.planning.virtual_file import VirtualFile
+from windrow.planning.virtual_schema import arrow_of, merged_schema, schema_of
+from windrow.sidecar import Sidecar
+from windrow.sidecar.restore import restore_chunks
+from windrow.statistics.catalog import Catalog
+from windrow.statistics.collector import FileCollector, collects
+from windrow.statistics.layout import FileLayout
+
+__all__ = ["FlatColumn", "ScannedFile", "whole_row_groups"]
+
+
+@dataclass(frozen=True, slots=True)
+class FlatColumn:
+    """A column of a file whose values are not nested."""
+
+    name: str
+    leaf: Leaf
+    type: pa.DataType
+
+    @property
+    def is_nullable(self) -> bool:
+        """Whether there are definition levels."""
+        return self.leaf.max_definition > 0
+
+
+@dataclass(eq=False)
+class ScannedFile:
+    """One content of one file, as far as it was read, and what is known of it."""
+
+    file: DataFile
+    sidecar: Sidecar
+    catalog: Catalog
+    data: FetchedBytes
+    failed: set[tuple[str, int]] = field(default_factory=set)
+    """Columns in row groups that could not be learnt; nobody tries again."""
+    loaded: set[str] = field(default_factory=set)
+    """Columns whose statistics were loaded from the catalog."""
+
+    @cached_property
+    def layout(self) -> FileLayout:
+        """Its row groups."""
+        return FileLayout(file_id_of(self.file), tuple(self.sidecar.row_counts.tolist()))
+
+    @cached_property
+    def columns(self) -> dict[str, FlatColumn]:
+        """The columns that there are statistics of; of those with one name none."""
+        footer = schema_of(self.sidecar)
+        flat = [leaf for leaf in footer.leaves if len(leaf.path) == 1 and not leaf.max_repetition]
+        names = [leaf.path[0].lower() for leaf in footer.leaves]
+        lone = [leaf for leaf in flat if names.count(leaf.path[0].lower()) == 1]
+        if not lone:
+            return {}
+        types = arrow_of(merged_schema([footer], [leaf.path[0] for leaf in lone]))
+        found = [FlatColumn(leaf.path[0], leaf, kind) for leaf, kind in zip(lone, types.types, strict=True)]
+        return {each.name: each for each in found if collects(self.layout, each.type)}
+
+    @cached_property
+    def collector(self) -> FileCollector:
+        """Takes what is learnt."""
+        return FileCollector(self.layout)
+
+    def open_chunks(self, names: Collection[str], row_groups: Collection[int]) -> Iterator[tuple[FlatColumn, int]]:
+        """Yield the columns and row groups, of these, that nothing is known of yet."""
+        chosen = [self.columns[name] for name in names if name in self.columns]
+        missing = [each.name for each in chosen if each.name not in self.loaded]
+        if missing:
+            self.collector.know(self.catalog.load([self.layout.file], missing).get(self.layout.key, {}))
+            self.loaded.update(missing)
+        for column in chosen:
+            for row_group in row_groups:
+                if (column.name, row_group) not in self.failed and self.collector.wants(column.name, row_group):
+                    yield column, row_group
+
+    def chunks(self, column: FlatColumn) -> NDArray[np.void]:
+        """The records of a column's chunks, by row group."""
+        return restore_chunks(self.sidecar, None, [column.leaf.index])[:, 0]
+
+    def store(self) -> None:
+        """Hand what was learnt since to the catalog."""
+        changed = self.collector.take_changed()
+        if changed:
+            self.catalog.store(changed)
+
+
+def whole_row_groups(virtual: VirtualFile, sidecars: Mapping[int, Sidecar]) -> dict[int, list[int]]:
+    """By the number of a file, the row groups of which all rows are in a virtual file: as a whole, or all granules."""
+    found: dict[int, set[int]] = {}
+    granules: dict[tuple[int, int], int] = {}
+    for number, row_group, first, stop in virtual.placed.places.tolist():
+        if stop < 0:
+            found.setdefault(number, set()).add(row_group)
+        else:
+            granules[number, row_group] = granules.get((number, row_group), 0) + stop - first
+    for (number, row_group), count in granules.items():
+        # Pieces of a plan do not overlap.
+        if count == sidecars[number].extensions.granule_counts[row_group]:
+            found.setdefault(number, set()).add(row_group)
+    return {number: sorted(groups) for number, groups in found.items()}

@@ -1,0 +1,37 @@
+"""How much statistics may cost."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from windrow.errors import InvalidInput
+
+__all__ = ["NOTHING_LEARNT", "LearningSettings"]
+
+
+@dataclass(frozen=True, slots=True)
+class LearningSettings:
+    """What may be spent on statistics while queries run; `windrow analyze` is not bound by it."""
+
+    share: float = 0.2
+    """Of the CPU seconds that queries use, so large a share may be spent on statistics; with 0 none are collected."""
+    seconds_at_close: float = 0.0
+    """Closing a lake waits so long for work that queries have paid for; what is left is for later queries."""
+    only_dictionaries: bool = False
+    """Whether columns without dictionaries are passed over."""
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.share < math.inf and 0 <= self.seconds_at_close < math.inf):
+            raise InvalidInput(
+                f"statistics: a share of {self.share} and {self.seconds_at_close} seconds when a lake is closed; "
+                "give numbers from 0 on, such as a share of 0.2"
+            )
+
+    @classmethod
+    def of(cls, given: LearningSettings | float) -> LearningSettings:
+        """The settings, where a share alone is given."""
+        return given if isinstance(given, LearningSettings) else cls(float(given))
+
+
+NOTHING_LEARNT = LearningSettings(0.0)
