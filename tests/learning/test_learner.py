@@ -228,7 +228,7 @@ class TestTables:
             refusal = "begin select raise(fail, 'nothing may be written'); end"
             connection.execute(f"create trigger refuses before insert on windrow_statistics {refusal}")
         for _ in range(2):
-            assert lake.sql("select count(value) as n from t where value >= 0").to_dict() == [{"n": 40_000}]
+            assert lake.sql("select sum(value) as n from t").to_dict() == [{"n": 19_980_000}]
             settle(lake)
         assert self.known(lake, table, ["value"]) == {}
         assert any("statistics of" in record.message for record in caplog.records)
