@@ -24,6 +24,7 @@ from windrow.mirror.follow import Mirror
 from windrow.mirror.metastore import MirroredMetastore
 from windrow.model.ids import time_ordered_id
 from windrow.model.limits import NO_LIMITS, Limits
+from windrow.planning.foreign_files import ForeignFiles
 from windrow.planning.heat import Heat
 from windrow.planning.listed_files import ListedVersions
 from windrow.planning.scan_context import ScanContext
@@ -160,6 +161,19 @@ class Context:
         store = self.reading or self.store
         planning = ScanContext(self.url, store, self.cache, self.parsed, self.store_options)
         return Learner(self.statistics, planning, ReadContext(self.url, store, self.cache, limits=self.limits))
+
+    def foreign_files(self, *, beside: bool = False) -> ForeignFiles:
+        """Files in no table, with what is known of them; `beside` is that of `ForeignFiles`."""
+        scan = ScanContext(
+            self.url,
+            self.store,
+            self.cache,
+            self.parsed,
+            threads=self.limits.workers,
+            prune=self.prune,
+            statistics=self.learnt,
+        )
+        return ForeignFiles(scan, self.store_options, beside=beside)
 
     def close(self) -> None:
         """Let go of the versions that are read, and give connections back."""

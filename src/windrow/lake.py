@@ -40,6 +40,7 @@ from windrow.table import Table
 if TYPE_CHECKING:
     from windrow.upkeep.drop import DropTable, RenameTable
     from windrow.upkeep.dropped import CollectDropped
+    from windrow.upkeep.file_analysis import Files
     from windrow.upkeep.rebuild import RebuildLost, RebuildTable
 
 __all__ = ["Lake", "connect", "open_lake"]
@@ -262,6 +263,16 @@ class Lake(Closing):
 
     def _started(self) -> DuckDBEngine:
         return self._queries.engine()
+
+    def files(self, pattern: str) -> Files:
+        """Return Parquet files that are in no table, by path, glob or address: their statistics, and how to get them.
+
+        >>> lake.files("raw/*.parquet").analyze()  # doctest: +SKIP
+        >>> lake.files("raw/*.parquet").statistics()  # doctest: +SKIP
+        """
+        from windrow.upkeep.file_analysis import Files
+
+        return Files(self.context, pattern, self._sidecars_beside)
 
     def questdb(self, path: str | Path, *, native: Native = "refuse", recover: bool = False) -> Database:
         """Open the folder of a QuestDB database, read-only, with the limits of this lake; see docs/questdb.md."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 
 def test_a_table_is_analyzed_once(call, events):
     first = call("analyze", "events", "--json").json
@@ -17,3 +20,16 @@ def test_columns_are_named(call, events):
     answer = call("analyze", "events", "hots")
     assert answer.code == 3
     assert "no column 'hots'" in answer.err
+
+
+def test_files_are_named_in_place_of_a_table(call, events, tmp_path):
+    path = tmp_path / "raw.parquet"
+    pq.write_table(pa.table({"n": range(100), "host": ["a", "b"] * 50}), path)
+    assert call("analyze", str(path), "n", "--json").json["columns"] == 1
+    rows = call("inspect", "statistics", str(path), "--json").json
+    assert [(row["column"], row["distinct"], row["maximum"]) for row in rows] == [
+        ("n", 100, "99"),
+        ("host", None, None),
+    ]
+    assert call("analyze", str(path), "m").code == 3
+    assert "no such file" in call("inspect", "statistics", str(tmp_path / "none.parquet")).err

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tests.statistics.files import VALUES, columns, parts_of
 
 from windrow.model.predicate import Comparison, IsNull, Not, Op, matches
-from windrow.statistics.synopsis import LONGEST_BOUND, Facts, Synopses, facts_of, group_size_for, judge
+from windrow.pruning.pruner import compile_predicate
+from windrow.statistics.synopsis import LONGEST_BOUND, Facts, Synopses, facts_of, group_size_for
 
 KINDS = tuple(kind for kind in VALUES if kind not in (pa.null(), pa.bool_()))
 
@@ -23,6 +24,12 @@ def synopses_of(column, rows, only=None, most=100) -> Synopses:
         if only is None or row_group in only:
             synopses = synopses.with_row_group(row_group, facts_of(part))
     return synopses
+
+
+def judge(predicate, columns, rows):
+    """What synopses prove of each row group of a file, of so many rows each."""
+    pruner = compile_predicate(predicate, {name: synopses.type for name, synopses in columns.items()})
+    return pruner.judge(rows.size, {name: synopses.bounds(rows) for name, synopses in columns.items()}.get)
 
 
 def above(value) -> Comparison:

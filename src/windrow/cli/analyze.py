@@ -1,4 +1,4 @@
-"""`windrow analyze`: statistics of the columns of a table."""
+"""`windrow analyze`: statistics of the columns of a table, or of files."""
 
 from __future__ import annotations
 
@@ -8,19 +8,28 @@ from windrow.cli.invocation import Invocation
 from windrow.cli.options import Command, pass_invocation
 from windrow.cli.progress import ticking
 from windrow.cli.text import fields
+from windrow.model.ids import check_name
 
 __all__ = ["analyze"]
 
 
-@click.command(cls=Command, short_help="Learn the statistics of a table at once.")
+@click.command(cls=Command, short_help="Learn the statistics of a table or of files at once.")
 @click.argument("table")
 @click.argument("columns", nargs=-1)
 @pass_invocation
 def analyze(invocation: Invocation, table: str, columns: tuple[str, ...]) -> None:
     """Read those values of COLUMNS of TABLE, or of all, that were not read before, and store their statistics.
 
-    `windrow inspect statistics` lists them. Merges pass them on to the files that they write.
+    In place of TABLE, Parquet files are named by path, glob or address. `windrow inspect statistics` lists what was
+    learnt. Merges pass it on to the files that they write.
+
+    \b
+    windrow analyze metrics host value
+    windrow analyze 'raw/*.parquet'
     """
     with invocation.lake() as lake, ticking(f"analyzing {table}") as advance:
-        result = lake.table(table).upkeep.analyze(columns or None, on_splits=advance).to_dict()
+        if check_name(table) is None:
+            result = lake.table(table).upkeep.analyze(columns or None, on_splits=advance).to_dict()
+        else:
+            result = lake.files(table).analyze(columns or None, on_files=advance).to_dict()
     invocation.output.answer(result, lambda: f"analyzed\n\n{fields(result)}")

@@ -12,10 +12,12 @@ import click
 from windrow.cli.invocation import Invocation
 from windrow.cli.options import Group, pass_invocation
 from windrow.cli.text import table as text_table
+from windrow.model.ids import check_name
 
 if TYPE_CHECKING:
     from windrow.inspection import Inspect
     from windrow.model.rows import Rows
+    from windrow.upkeep.file_analysis import Files
 
 __all__ = ["inspect"]
 
@@ -37,6 +39,8 @@ class _View:
     """Whether an older version of the table can be looked at."""
     has_limit: bool = False
     """Whether the method takes the limit, for views that may be long."""
+    has_files: bool = False
+    """Whether files can be named in place of a table: `Files` has the method too."""
 
 
 _VIEWS = (
@@ -82,8 +86,10 @@ _VIEWS = (
     _View("columns", "List the columns of TABLE with their types and Parquet field ids.", "name type field_id"),
     _View(
         "statistics",
-        "List what `windrow analyze` learnt of the columns of TABLE: distinct values, nulls, least and greatest.",
+        "List what is known of the columns of TABLE, or of Parquet files by path, glob or address: distinct values, "
+        "nulls, least and greatest.",
         "column rows learnt_rows distinct distinct_error is_exact nulls minimum maximum",
+        has_files=True,
     ),
     _View(
         "sources",
@@ -107,7 +113,9 @@ def _add(view: _View) -> None:
     @pass_invocation
     def show(invocation: Invocation, table: str, limit: int | None, version: int | None = None) -> None:
         rows = methodcaller(view.name.replace("-", "_"), *([limit] if view.has_limit else []))
-        _answer(invocation, _read(invocation, table, version, rows)[:limit], view.columns.split())
+        is_files = view.has_files and version is None and check_name(table) is not None
+        found = _of_files(invocation, table, rows) if is_files else _read(invocation, table, version, rows)
+        _answer(invocation, found[:limit], view.columns.split())
 
     options = [_table, *([_version] if view.has_versions else []), _limit]
     for option in reversed(options):
@@ -140,6 +148,11 @@ def _read(
     with invocation.lake() as lake:
         opened = lake.table(table)
         return view((opened if version is None else opened.at(version=version)).inspect).to_dict()
+
+
+def _of_files(invocation: Invocation, pattern: str, view: Callable[[Files], Rows[Any]]) -> list[dict[str, Any]]:
+    with invocation.lake() as lake:
+        return view(lake.files(pattern)).to_dict()
 
 
 def _answer(invocation: Invocation, rows: list[dict[str, Any]], names: list[str]) -> None:

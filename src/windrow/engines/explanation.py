@@ -12,6 +12,7 @@ from html import escape
 from typing import Any
 
 from windrow.model.units import format_bytes, format_units
+from windrow.planning.synopses import StatisticsUse
 
 __all__ = ["Explanation", "FunnelStep", "Reads", "TableFunnel"]
 
@@ -59,6 +60,8 @@ class TableFunnel:
     """Whether nothing has to be read."""
     read: Reads | None = None
     """What was read, where the query was run."""
+    statistics: tuple[StatisticsUse, ...] = ()
+    """For each column of its conditions, which statistics there were, in the row groups that these judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +120,7 @@ def _table_lines(table: TableFunnel) -> Iterator[str]:
     width = max((len(step.step) for step in table.steps), default=0)
     for step in table.steps:
         yield f"  {step.step:<{width}}  {_counted(step)}"
+    yield from map(_statistics_line, table.statistics)
     yield f"  source: {table.source}"
     yield f"  to read: {table.files:,} files, at most {table.rows:,} rows, {format_bytes(table.bytes)}"
     if table.read is not None:
@@ -125,6 +129,12 @@ def _table_lines(table: TableFunnel) -> Iterator[str]:
             f"  read: {format_bytes(read.bytes)} in {read.reads:,} reads; {read.requests:,} requests, "
             f"{read.cache_hits:,} cache hits"
         )
+
+
+def _statistics_line(use: StatisticsUse) -> str:
+    sources = f"by the writer in {use.written:,}, learnt in {use.learnt:,}, missing in {use.missing:,}"
+    line = f"  statistics of {use.column}: {sources} of {format_units(use.row_groups, 'row groups')}"
+    return f"{line} ({use.files_missing:,} of {format_units(use.files, 'files')})" if use.missing else line
 
 
 def _counted(step: FunnelStep) -> str:

@@ -24,8 +24,6 @@ from windrow.engines.lake_tables import LakeTables
 from windrow.engines.table_relation import read_context
 from windrow.errors import Closed
 from windrow.learning.log import ScannedRelation
-from windrow.planning.foreign_files import ForeignFiles
-from windrow.planning.scan_context import ScanContext
 from windrow.questdb.registry import database_folder, find_table, table_folder
 from windrow.questdb.snapshot import open_snapshot
 
@@ -97,16 +95,8 @@ class LakeQueries:
         """What the path or address of Parquet files stands for in a query."""
         with self._starting:
             if self._files is None:
-                shared = self._context
-                workers = shared.limits.workers
-                context = ScanContext(
-                    shared.url, shared.store, shared.cache, shared.parsed, threads=workers, prune=shared.prune
-                )
-                self._files = ForeignRelations(
-                    ForeignFiles(context, shared.store_options, beside=self._sidecars_beside),
-                    learnt=shared.learnt,
-                    scanned=self._scanned,
-                )
+                files = self._context.foreign_files(beside=self._sidecars_beside)
+                self._files = ForeignRelations(files, scanned=self._scanned)
         return self._files(pattern)
 
     def _scanned(self) -> ScannedRelation | None:

@@ -43,8 +43,8 @@ def read_context(context: Context) -> ReadContext:
     )
 
 
-def scan_context(context: Context, old: OldColumns | None = None) -> ScanContext:
-    """How scans of a lake's tables are planned."""
+def scan_context(context: Context, old: OldColumns | None = None, *, table_id: str | None = None) -> ScanContext:
+    """How scans of a lake's tables are planned; of one of them, by its statistics too."""
     return ScanContext(
         context.url,
         context.reading or context.store,
@@ -53,6 +53,7 @@ def scan_context(context: Context, old: OldColumns | None = None) -> ScanContext
         context.store_options,
         threads=context.limits.workers,
         prune=context.prune,
+        statistics=None if table_id is None else context.statistics_of(table_id),
         old=old or {},
     )
 
@@ -77,7 +78,10 @@ class TableVersion:
         schema = schema if columns else expected_columns(record.settings)
         old = self._old_columns()
         planner = _Planner(
-            self, scan_context(self.context, old), schema, RegisteredFiles(record.name, self.context.store_options)
+            self,
+            scan_context(self.context, old, table_id=record.table_id),
+            schema,
+            RegisteredFiles(record.name, self.context.store_options),
         )
         return Relation(
             schema,
@@ -93,7 +97,7 @@ class TableVersion:
 
     def plan(self, question: Question) -> ScanPlan:
         """Plan a scan, and count how much there was to begin with."""
-        context = scan_context(self.context, self._old_columns())
+        context = scan_context(self.context, self._old_columns(), table_id=self.record.table_id)
         return plan_table(context, self.context.metastore, self.record, self.version, question, explain=True)
 
     def hold(self) -> Hold:

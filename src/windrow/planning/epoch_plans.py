@@ -15,6 +15,7 @@ from windrow.model.rows import Rows
 from windrow.planning.data_files import DataFile
 from windrow.planning.scan_context import ScanContext
 from windrow.planning.scan_plan import ScanPlan, plan_files, summed
+from windrow.planning.synopses import summed_uses
 from windrow.questions.naming import Question
 from windrow.sidecar.pruning import Step
 
@@ -51,4 +52,5 @@ def joined_plans(plans: Mapping[int, ScanPlan], old: OldColumns, steps: Iterable
         replace(each, epoch=epoch) if old.get(epoch) else each for epoch, plan in plans.items() for each in plan.virtual
     ]
     taken = [*steps, *(step for plan in plans.values() for step in plan.steps)]
-    return ScanPlan(virtual, Rows(Step, tuple(summed(taken))))
+    uses = summed_uses(use for plan in plans.values() for use in plan.statistics)
+    return ScanPlan(virtual, Rows(Step, tuple(summed(taken))), statistics=uses)

@@ -10,11 +10,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from windrow.cache import Cache, MemoryCache
 from windrow.model.epochs import OldColumns
 from windrow.storage import Store, open_store
+
+if TYPE_CHECKING:
+    from windrow.statistics.cached_catalog import CachedCatalog
 
 __all__ = ["ContextBuilder", "ScanContext", "ScanContextBuilder"]
 
@@ -36,6 +39,8 @@ class ScanContext:
     """How many threads the reader has: plans give each of them something to do."""
     prune: bool = True
     """Whether plans leave out what cannot match; off, they read every row, which proves that nothing was lost."""
+    statistics: CachedCatalog | None = field(default=None, repr=False)
+    """What queries learnt of the files; None where nothing is stored."""
     old: OldColumns = field(default_factory=dict)
     """By schema epoch of a table: the columns that had another type then, of which only rows can tell."""
 

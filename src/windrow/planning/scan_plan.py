@@ -9,7 +9,7 @@ listings come from the metastore, everything else from sidecars, and where they 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import pairwise
 
@@ -28,6 +28,7 @@ from windrow.planning.data_files import DataFile, open_sidecars
 from windrow.planning.listed_files import ListedFiles
 from windrow.planning.page_indexes import page_indexes
 from windrow.planning.scan_context import ScanContext
+from windrow.planning.synopses import LearntColumn, StatisticsUse, learnt_column, summed_uses, uses_of
 from windrow.planning.units import Unit, bundled
 from windrow.planning.virtual_file import VirtualFile, lay_out
 from windrow.planning.virtual_schema import column_names, merged_schema, positions_in, schema_of
@@ -57,6 +58,8 @@ class ScanPlan:
     """The aggregates of the question, where metadata is certain of them: nothing is read then."""
     source: SourceKind | None = None
     """How the rows would arrive, where that was chosen."""
+    statistics: Sequence[StatisticsUse] = ()
+    """Where bounds of the columns of conditions came from, if that was counted."""
 
     def __repr__(self) -> str:
         width = max((len(each.step) for each in self.steps), default=0)
@@ -76,6 +79,16 @@ class ScanPlan:
         return sum(int(each.chunks[:, 1].sum()) for each in self.virtual)
 
 
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """What planning counts as it goes."""
+
+    steps: list[Step]
+    uses: list[StatisticsUse] = field(default_factory=list)
+    explain: bool = False
+    """Whether it is counted which statistics there were."""
+
+
 def _counted(step: Step) -> str:
     return f"{format_units(step.kept, step.units)} of {format_units(step.asked, step.units)}"
 
@@ -88,16 +101,18 @@ def plan_files(
     columns: Sequence[str] | None = None,
     steps: Iterable[Step] = (),
     share: tuple[int, int] = (0, 1),
+    explain: bool = False,
 ) -> ScanPlan:
     """Plan a scan of some files; `columns` None is all of them, `steps` are those that led to the files.
 
-    `share` is a number and a count: of as many readers as that, each reads other pieces of what has to be read.
+    `share` is a number and a count: of as many readers as that, each reads other pieces of what has to be read. With
+    `explain` it is counted too which statistics there were.
     """
-    counted = list(steps)
+    counted = _Counted(list(steps), explain=explain)
     units = bundled(open_sidecars(context, files))
     pruner = None if predicate is None or not context.prune else SidecarPruner(predicate)
-    kept = [_row_groups(unit, pruner, files, counted) for unit in units]
-    parts = _shared(_parts(context, files, units, kept, pruner, columns, counted), *share)
+    kept = [_row_groups(context, unit, pruner, files, counted) for unit in units]
+    parts = _shared(_parts(context, files, units, kept, pruner, columns, counted.steps), *share)
     virtual = [lay_out(files, *each) for each in _grouped(parts, columns)]
     return _planned(virtual, sum(file.identity.size for file in files), counted)
 
@@ -110,9 +125,10 @@ def plan_listed(
     *,
     steps: Iterable[Step] = (),
     zones: Zones | None = None,
+    explain: bool = False,
 ) -> ScanPlan:
     """Plan a scan of some of the files of a list, as `plan_files` would plan it; `zones` are what chose them."""
-    counted, columns = list(steps), question.columns
+    counted, columns = _Counted(list(steps), explain=explain), question.columns
     pruner = None if question.predicate is None else SidecarPruner(question.predicate)
     among = np.zeros(len(listed.files), bool)
     among[places] = True
@@ -120,11 +136,17 @@ def plan_listed(
     is_told = zones is not None and pruner is not None and zones.tells(pruner.columns, places)
     masks = [
         _row_groups(
-            unit, pruner, listed.files, counted, among=unit.filled & among[unit.files], is_told=is_told and unit.is_lone
+            context,
+            unit,
+            pruner,
+            listed.files,
+            counted,
+            among=unit.filled & among[unit.files],
+            is_told=is_told and unit.is_lone,
         )
         for unit in units
     ]
-    parts = _parts(context, listed.files, units, masks, pruner, columns, counted)
+    parts = _parts(context, listed.files, units, masks, pruner, columns, counted.steps)
     virtual = _listed_virtual(listed, units, parts, columns)
     if virtual is None:
         virtual = [lay_out(listed.files, *each) for each in _grouped(parts, columns)]
@@ -168,30 +190,36 @@ def _parts(
     return [_spread(part, columns, wanted) for part in parts]
 
 
-def _planned(virtual: Sequence[VirtualFile], size: int, steps: list[Step]) -> ScanPlan:
+def _planned(virtual: Sequence[VirtualFile], size: int, counted: _Counted) -> ScanPlan:
     needed = sum(int(each.chunks[:, 1].sum()) for each in virtual)
-    steps.append(Step("columns and pages", "bytes", size, needed))
-    return ScanPlan(virtual, Rows(Step, tuple(summed(steps))))
+    steps = [*counted.steps, Step("columns and pages", "bytes", size, needed)]
+    uses = summed_uses(counted.uses) if counted.uses else ()
+    return ScanPlan(virtual, Rows(Step, tuple(summed(steps))), statistics=uses)
 
 
 def _row_groups(
+    context: ScanContext,
     unit: Unit,
     pruner: SidecarPruner | None,
     files: Sequence[DataFile],
-    steps: list[Step],
+    counted: _Counted,
     *,
     among: NDArray[np.bool_] | None = None,
     is_told: bool = False,
 ) -> NDArray[np.bool_]:
-    """The row groups that statistics, null counts and bloom filters leave; empty ones are never read.
+    """The row groups that statistics, null counts, synopses and bloom filters leave; empty ones are never read.
 
     `among` are those that are asked about, if not all; `is_told` where statistics know no more than what chose them.
     """
+    steps = counted.steps
     filled = unit.filled if among is None else among
     kept = filled.copy() if pruner is None or is_told else pruner.prune(unit.sidecar, among=among) & filled
     asked = len(kept) if among is None else int(among.sum())
     steps.append(Step("statistics and nulls", "row groups", asked, int(kept.sum())))
-    if pruner is None or not kept.any():
+    if pruner is None or not (filled if counted.explain else kept).any():
+        return kept
+    kept = _by_synopses(context, unit, pruner, files, counted, kept, filled)
+    if not kept.any():
         return kept
     asked = int(kept.sum())
     for owner in np.unique(unit.owners[kept]).tolist() if _has_filters(unit, pruner, files) else ():
@@ -200,6 +228,33 @@ def _row_groups(
         kept[mine] &= pruner.prune(unit.singles[owner], file.read)
     steps.append(Step("bloom filters", "row groups", asked, int(kept.sum())))
     return kept
+
+
+def _by_synopses(
+    context: ScanContext,
+    unit: Unit,
+    pruner: SidecarPruner,
+    files: Sequence[DataFile],
+    counted: _Counted,
+    kept: NDArray[np.bool_],
+    filled: NDArray[np.bool_],
+) -> NDArray[np.bool_]:
+    """The row groups that are left by what queries learnt, where the sidecar does not know all."""
+    learnt: dict[str, LearntColumn] = {}
+    for name in pruner.columns:
+        column = unit.learnt.get_or_make(name, partial(learnt_column, unit, name))
+        if column is not None and context.statistics is not None:
+            column.load(context.statistics, files, filled if counted.explain else kept)
+            learnt[name] = column
+    if counted.explain:
+        counted.uses.extend(uses_of(unit, pruner.columns, filled))
+    if not any(column.is_known for column in learnt.values()) or not kept.any():
+        return kept
+    left = pruner.prune_more(
+        unit.sidecar, kept, lambda name, kind: learnt[name].bounds(kind) if name in learnt else None
+    )
+    counted.steps.append(Step("synopses", "row groups", int(kept.sum()), int(left.sum())))
+    return left
 
 
 def _has_filters(unit: Unit, pruner: SidecarPruner, files: Sequence[DataFile]) -> bool:

@@ -63,7 +63,7 @@ def plan_table(
         see(splits)
         stores: dict[str, Store] = {}
         files = [split_file(context, split, stores) for split in splits]
-        return plan_files(context, files, predicate=asked, columns=question.columns, steps=steps)
+        return plan_files(context, files, predicate=asked, columns=question.columns, steps=steps, explain=explain)
     narrowed = Question(question.columns, asked)
     found = (listed or ListedVersions(0)).splits(context, metastore, table, version, within)
     with ExitStack() as locks:
@@ -73,8 +73,9 @@ def plan_table(
         steps = reached.steps(metastore.windows(table.table_id, version), len(splits)) if reached else []
         see(splits)
         if len(chosen) == 1 and not context.old.get(found[0].epoch):
-            return chosen[0].plan(context, steps)
-        return joined_plans({each.listed.epoch: each.plan(context) for each in chosen}, context.old, steps)
+            return chosen[0].plan(context, steps, explain=explain)
+        plans = {each.listed.epoch: each.plan(context, explain=explain) for each in chosen}
+        return joined_plans(plans, context.old, steps)
 
 
 class _Chosen(NamedTuple):
@@ -90,9 +91,9 @@ class _Chosen(NamedTuple):
     def splits(self) -> list[SplitMetadata]:
         return [self.listed.splits[place] for place in self.places.tolist()]
 
-    def plan(self, context: ScanContext, steps: Sequence[Step] = ()) -> ScanPlan:
+    def plan(self, context: ScanContext, steps: Sequence[Step] = (), *, explain: bool = False) -> ScanPlan:
         zones = self.listed.zones if self.by_zones else None
-        return plan_listed(context, self.listed, self.places, self.question, steps=steps, zones=zones)
+        return plan_listed(context, self.listed, self.places, self.question, steps=steps, zones=zones, explain=explain)
 
 
 def _locked_choice(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,9 @@ from numpy.typing import NDArray
 from windrow.bounded import BoundedCache
 from windrow.sidecar import Sidecar
 from windrow.sidecar.bundle import Bundle, likeness
+
+if TYPE_CHECKING:
+    from windrow.planning.synopses import LearntColumn
 
 __all__ = ["Unit", "bundled"]
 
@@ -42,6 +46,11 @@ class Unit:
     def cuts(self) -> BoundedCache[tuple[str, ...] | None, NDArray[np.int8]]:
         """Whether pages of columns can be taken out of row groups: 1 or 0, and -1 where that was not looked up."""
         return BoundedCache("cuts of columns", _MOST_COLUMNS)
+
+    @cached_property
+    def learnt(self) -> BoundedCache[str, LearntColumn | None]:
+        """What queries learnt of columns, where the sidecar does not know all; None where it does."""
+        return BoundedCache("learnt columns", _MOST_COLUMNS)
 
     @cached_property
     def filled(self) -> NDArray[np.bool_]:

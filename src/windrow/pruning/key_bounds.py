@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from windrow.pruning.bounds import Bounds, Mask
 from windrow.pruning.types import ColumnType
 
-__all__ = ["KeyBounds", "key_bounds", "tied", "tightened"]
+__all__ = ["KeyBounds", "completed", "key_bounds", "tied", "tightened"]
 
 
 class KeyBounds(NamedTuple):
-    """What first keys tell of one column, by unit."""
+    """What is certain of one column beside its bounds, by unit: from first keys, or from synopses."""
 
     low: NDArray[Any]
     has_low: Mask
@@ -34,6 +34,10 @@ class KeyBounds(NamedTuple):
         """Of a column that is no key."""
         values, nowhere = np.zeros(size, column_type.dtype), np.zeros(size, bool)
         return cls(values, nowhere, values, nowhere, nowhere, nowhere, nowhere)
+
+    def take(self, units: NDArray[np.int64]) -> KeyBounds:
+        """The same of other units, each one named by its position here."""
+        return KeyBounds(*[each[units] for each in self])
 
 
 def key_bounds(
@@ -82,6 +86,13 @@ def tightened(bounds: Bounds, keys: KeyBounds) -> Bounds:
         bounds.count,
         bounds.nan_free | keys.nan_free,
     )
+
+
+def completed(bounds: Bounds, others: KeyBounds) -> Bounds:
+    """The bounds, and where there are none, those of others."""
+    has_minimum, has_maximum = bounds.usable
+    has_low, has_high = others.has_low & ~has_minimum, others.has_high & ~has_maximum
+    return tightened(bounds, others._replace(has_low=has_low, has_high=has_high))
 
 
 def _next(mask: Mask) -> Mask:

@@ -20,6 +20,7 @@ from windrow.model.rows import Rows
 from windrow.parquet.schema import PhysicalType
 from windrow.pruning.bounds import Bounds, Mask
 from windrow.pruning.encoding import cells_of, stored_values
+from windrow.pruning.key_bounds import KeyBounds, completed
 from windrow.pruning.pruner import Pruner, Verdict, compile_predicate
 from windrow.pruning.types import ColumnType, Family
 from windrow.sidecar import layout
@@ -35,6 +36,7 @@ __all__ = [
     "FEW_ROW_GROUPS",
     "MOST_JUDGED",
     "Granules",
+    "OthersOf",
     "Read",
     "SidecarPruner",
     "Step",
@@ -45,6 +47,9 @@ __all__ = [
 
 Read: TypeAlias = Callable[[int, int], bytes]
 """Bytes of the Parquet file, by offset and length."""
+
+OthersOf: TypeAlias = Callable[[str, ColumnType], KeyBounds | None]
+"""What others than the sidecar know of a column of a type in every row group."""
 
 _Places: TypeAlias = NDArray[np.int64]
 """Positions of row groups."""
@@ -111,6 +116,10 @@ class SidecarPruner:
         """
         inquiry = self._inquiry(sidecar)
         return inquiry.by_filters(inquiry.by_bounds(among), read)
+
+    def prune_more(self, sidecar: Sidecar, kept: Mask, others: OthersOf) -> Mask:
+        """The row groups, of those that may match, that the sidecar and others leave together."""
+        return self._inquiry(sidecar).by_others(kept, others)
 
     def judge(self, sidecar: Sidecar) -> Verdict:
         """What null counts and bounds prove of each row group: that no row matches, or that every row does."""
@@ -224,6 +233,24 @@ class _Inquiry:
             places = np.flatnonzero(among) if places is None else places[among[places]]
         row_groups = _RowGroups(self._sidecar, self._columns, places)
         left[row_groups.places] = self._pruner.judge(len(row_groups), row_groups.bounds_of).may_match
+        return left
+
+    def by_others(self, kept: Mask, others: OthersOf) -> Mask:
+        """The row groups, of those that may match, that bounds leave where others complete them."""
+        row_groups = _RowGroups(self._sidecar, self._columns, np.flatnonzero(kept))
+        completed_bounds: dict[str, Bounds | None] = {}
+
+        def bounds_of(name: str) -> Bounds | None:
+            if name not in completed_bounds:
+                own, column = row_groups.bounds_of(name), self._columns.get(name)
+                more = None if column is None else others(name, column.type)
+                if own is not None and more is not None:
+                    own = completed(own, more.take(row_groups.places))
+                completed_bounds[name] = own
+            return completed_bounds[name]
+
+        left = np.zeros(len(kept), bool)
+        left[row_groups.places] = self._pruner.judge(len(row_groups), bounds_of).may_match
         return left
 
     def _count(self) -> int:

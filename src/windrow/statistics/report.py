@@ -1,17 +1,17 @@
-"""What is known of the columns of a table, as rows for people."""
+"""What is known of the columns of a table, or of files, as rows for people."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 
 from windrow.metastore import Metastore
-from windrow.statistics.catalog import TableCatalog
-from windrow.statistics.layout import split_id_of
+from windrow.statistics.catalog import Catalog, TableCatalog
+from windrow.statistics.layout import FileId, split_id_of
 from windrow.statistics.table_summary import table_statistics
 
-__all__ = ["StatisticsRow", "statistics_rows"]
+__all__ = ["StatisticsRow", "column_rows", "statistics_rows"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +34,23 @@ class StatisticsRow:
 
 
 def statistics_rows(metastore: Metastore, table_id: str, version: int) -> Iterator[StatisticsRow]:
-    """What is known of each column; one column after the other, since there may be many splits."""
-    splits = list(chain.from_iterable(metastore.splits(table_id, version)))
-    files, sizes = [split_id_of(split) for split in splits], {split.split_id: split.row_count for split in splits}
-    catalog = TableCatalog(metastore, table_id)
-    for name in [each.name for each in metastore.columns(table_id, version)]:
-        known = catalog.load(files, [name])
-        column = table_statistics(sizes, known, [name]).column(name)
+    """What is known of each column of a table."""
+    splits = chain.from_iterable(metastore.splits(table_id, version))
+    sizes = {split_id_of(split): split.row_count for split in splits}
+    names = [each.name for each in metastore.columns(table_id, version)]
+    return column_rows(sizes, names, TableCatalog(metastore, table_id))
+
+
+def column_rows(sizes: Mapping[FileId, int], names: Iterable[str], catalog: Catalog) -> Iterator[StatisticsRow]:
+    """What is known of columns of files with so many rows; one column after the other, since files may be many."""
+    rows = {file.key: count for file, count in sizes.items()}
+    for name in names:
+        known = catalog.load(list(sizes), [name])
+        column = table_statistics(rows, known, [name]).column(name)
         distinct = column.distinct
         yield StatisticsRow(
             column=name,
-            rows=sum(sizes.values()),
+            rows=sum(rows.values()),
             learnt_rows=sum(columns[name].known_rows for columns in known.values()),
             distinct=None if distinct is None else round(distinct.estimate),
             distinct_error=None if distinct is None or distinct.is_vague else distinct.error,

@@ -6,7 +6,6 @@ all of them were read. Bounds of long texts are shortened outwards. NaN is in no
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,13 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windrow.model.predicate import Predicate, columns_of
 from windrow.pruning.bounds import Bounds, Mask
-from windrow.pruning.pruner import Verdict, compile_predicate
 from windrow.pruning.types import ColumnType, Family
 from windrow.statistics.values import column_type_of, extent_of, used_values
 
-__all__ = ["LONGEST_BOUND", "MOST_SYNOPSES", "Facts", "Synopses", "facts_of", "group_size_for", "judge"]
+__all__ = ["LONGEST_BOUND", "MOST_SYNOPSES", "Facts", "Synopses", "facts_of", "group_size_for"]
 
 MOST_SYNOPSES = 100
 """Synopses of a column in one file."""
@@ -169,11 +166,3 @@ class Synopses:
         for place in np.flatnonzero(there).tolist():
             ends[place] = values[place]
         return ends, there
-
-
-def judge(predicate: Predicate, columns: Mapping[str, Synopses], rows: npt.NDArray[np.int64]) -> Verdict:
-    """What synopses prove of each row group of a file, of so many rows each; columns without synopses prove nothing."""
-    found = {name: columns[name] for name in columns_of(predicate) if name in columns}
-    bounds = {name: synopses.bounds(rows) for name, synopses in found.items()}
-    pruner = compile_predicate(predicate, {name: synopses.type for name, synopses in found.items()})
-    return pruner.judge(rows.size, bounds.get)

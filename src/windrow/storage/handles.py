@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Protocol
 
 from windrow.errors import InvalidInput
-from windrow.storage import ByteRange, Store
+from windrow.storage import ByteRange, Identity, Store
 
 __all__ = ["Handle", "Readable", "StoredFile"]
 
@@ -25,12 +25,16 @@ class Readable(Protocol):
 
 
 class StoredFile:
-    """An object of a store; a size that is not given comes from the store when it is first needed."""
+    """An object of a store; a size that is not given comes from the store when it is first needed.
 
-    def __init__(self, store: Store, key: str, size: int | None = None) -> None:
+    Where another object is there than the one to `expect`, reading is `Replaced`.
+    """
+
+    def __init__(self, store: Store, key: str, size: int | None = None, *, expect: Identity | None = None) -> None:
         self._store = store
         self._key = key
         self._size = size
+        self._expect = expect
 
     @cached_property
     def size(self) -> int:
@@ -39,7 +43,7 @@ class StoredFile:
 
     def read_at(self, address: int, length: int) -> bytes:
         """Bytes of the object."""
-        return self._store.get_ranges(self._key, [ByteRange(address, length)])[0]
+        return self._store.get_ranges(self._key, [ByteRange(address, length)], expect=self._expect)[0]
 
 
 class Handle(io.RawIOBase):

@@ -17,11 +17,11 @@ from windrow.model.shown import ShownByField
 from windrow.model.split import SplitMetadata
 from windrow.statistics.catalog import Catalog, Columns
 from windrow.statistics.collector import FileCollector, collects
-from windrow.statistics.layout import FileLayout, split_id_of
-from windrow.storage import Store, reach
+from windrow.statistics.layout import FileId, FileLayout, split_id_of
+from windrow.storage import reach
 from windrow.storage.handles import Handle, StoredFile
 
-__all__ = ["Analysis", "AnalyzeTable", "learn_file"]
+__all__ = ["Analysis", "AnalyzeTable", "learn_file", "learn_missing", "opened_file"]
 
 _PAGE = 200
 _SHORT_BYTES = 4
@@ -76,14 +76,18 @@ class AnalyzeTable:
     ) -> tuple[SplitMetadata, Columns]:
         store, key = reach(self.context.store, split.key, self.context.store_options)
         try:
-            file = _opened(store, key, split.size_bytes)
-            layout = FileLayout(split_id_of(split), _row_groups(file))
-            names = [name for name in file.schema_arrow.names if columns is None or name in columns]
-            known = catalog.load([layout.file], names).get(layout.key, {})
-            return split, learn_file(file, layout, known, names)
+            file = opened_file(StoredFile(store, key, split.size_bytes))
+            return split, learn_missing(file, split_id_of(split), catalog, columns)
         except (pa.ArrowException, OSError) as error:
             hint = f"run windrow check {self.name} --data"
             raise Damaged(f"{split.key}: it cannot be read for statistics: {error}; {hint}") from error
+
+
+def learn_missing(file: pq.ParquetFile, file_id: FileId, catalog: Catalog, columns: Collection[str] | None) -> Columns:
+    """Read what a catalog does not know of some columns of a file, or of all, and return what was learnt."""
+    layout = FileLayout(file_id, _row_groups(file))
+    names = [name for name in file.schema_arrow.names if columns is None or name in columns]
+    return learn_file(file, layout, catalog.load([file_id], names).get(file_id.key, {}), names)
 
 
 def learn_file(file: pq.ParquetFile, layout: FileLayout, known: Columns, names: Collection[str]) -> Columns:
@@ -99,9 +103,9 @@ def learn_file(file: pq.ParquetFile, layout: FileLayout, known: Columns, names: 
     return collector.changed
 
 
-def _opened(store: Store, key: str, size: int) -> pq.ParquetFile:
+def opened_file(stored: StoredFile) -> pq.ParquetFile:
     """A file whose short texts are decoded as dictionaries."""
-    handle = Handle(StoredFile(store, key, size))
+    handle = Handle(stored)
     metadata = pq.read_metadata(handle)
     return pq.ParquetFile(handle, metadata=metadata, read_dictionary=_short_texts(metadata))
 

@@ -117,6 +117,7 @@ def _funnel(bound: Bound, *, was_run: bool) -> TableFunnel:
         source=bound.source.kind,
         from_metadata=plan.rows == 0,
         read=_reads(bound) if was_run else None,
+        statistics=tuple(plan.statistics),
     )
 
 

@@ -17,7 +17,6 @@ from windrow.planning.listed_files import ListedFiles
 from windrow.planning.scan_plan import ScanPlan, plan_listed
 from windrow.planning.virtual_schema import arrow_schema
 from windrow.questions.naming import Question
-from windrow.statistics.cached_catalog import CachedCatalog
 from windrow.statistics.cached_statistics import CachedStatistics
 
 __all__ = ["ForeignRelations"]
@@ -35,16 +34,11 @@ class ForeignRelations:
         self,
         files: ForeignFiles,
         *,
-        learnt: CachedCatalog | None = None,
         scanned: Callable[[], ScannedRelation | None] = lambda: None,
         budget: int = _BUDGET,
     ) -> None:
-        """`learnt` has the statistics of files; None where none are collected.
-
-        `scanned` gives where queries report what they read of some files.
-        """
+        """`scanned` gives where queries report what they read of some files."""
         self.files = files
-        self._learnt = learnt
         self._scanned = scanned
         self._relations: BoundedCache[str, tuple[ListedFiles, Relation]] = BoundedCache(
             "foreign files", budget=budget, least=1
@@ -78,21 +72,21 @@ class ForeignRelations:
         context, listed = self.files.context, ListedFiles(files)
         schema = arrow_schema(open_sidecars(context, files)[0])
 
-        def plan(question: Question) -> ScanPlan:
+        def plan(question: Question, *, explain: bool = False) -> ScanPlan:
             wanted = question if context.prune else Question(question.columns, None)
             listed.open(context, listed.places)
             with listed.lock:
-                return plan_listed(context, listed, listed.places, wanted)
+                return plan_listed(context, listed, listed.places, wanted, explain=explain)
 
         def forget() -> None:
             self._relations.drop(pattern)
             self.files.forget(pattern)
 
-        statistics, scanned = self._statistics(listed), self._scanned()
-        return listed, Relation(schema, plan, forget=forget, statistics=statistics, scanned=scanned)
+        explain, statistics, scanned = partial(plan, explain=True), self._statistics(listed), self._scanned()
+        return listed, Relation(schema, plan, forget=forget, explain=explain, statistics=statistics, scanned=scanned)
 
     def _statistics(self, listed: ListedFiles) -> CachedStatistics | None:
-        context, learnt = self.files.context, self._learnt
+        context, learnt = self.files.context, self.files.context.statistics
         if learnt is None:
             return None
         return CachedStatistics(learnt, lambda: listed.rows_by_file(context), partial(listed.shows_bounds, context))
