@@ -36,7 +36,7 @@ numbers = itertools.count()
 
 
 def opened(folder: Path):
-    return windrow.connect(folder / "lake", cache=CacheSettings(folder=folder / "cache"))
+    return windrow.connect(folder / "lake", cache=CacheSettings(folder=folder / "cache"), statistics=0)
 
 
 @pytest.fixture
@@ -267,7 +267,7 @@ def test_splits_of_a_table_are_pruned_likewise(lake, tmp_path):
 
 def test_a_remote_lake_without_a_cache_on_disk_has_none(tmp_path):
     path = sorted_file(tmp_path / "a.parquet")
-    with windrow.connect(tmp_path / "lake", cache=None) as lake:
+    with windrow.connect(tmp_path / "lake", cache=None, statistics=0) as lake:
         assert lake.context.learnt is None
         assert table_of(lake, f"select 1 from '{path}' where n < 250").rows == 1000
 

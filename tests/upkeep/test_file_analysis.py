@@ -15,7 +15,7 @@ from windrow.upkeep import file_analysis
 
 @pytest.fixture
 def lake(tmp_path):
-    with windrow.connect(tmp_path / "lake", cache=CacheSettings(folder=tmp_path / "cache")) as opened:
+    with windrow.connect(tmp_path / "lake", cache=CacheSettings(folder=tmp_path / "cache"), statistics=0) as opened:
         yield opened
 
 
@@ -56,7 +56,7 @@ def test_files_and_columns_that_are_not_there_are_named(lake, raw):
 
 def test_a_lake_without_room_for_statistics_says_so(tmp_path, raw):
     with (
-        windrow.connect(tmp_path / "lake", cache=None) as lake,
+        windrow.connect(tmp_path / "lake", cache=None, statistics=0) as lake,
         pytest.raises(InvalidInput, match="without one; give connect a cache"),
     ):
         lake.files(f"{raw}/*.parquet").analyze()
@@ -86,5 +86,5 @@ def test_a_file_that_is_replaced_meanwhile_leaves_nothing(lake, raw, monkeypatch
 
 def test_they_are_there_for_the_next_lake(tmp_path, lake, raw):
     lake.files(f"{raw}/*.parquet").analyze()
-    with windrow.connect(tmp_path / "other", cache=CacheSettings(folder=tmp_path / "cache")) as other:
+    with windrow.connect(tmp_path / "other", cache=CacheSettings(folder=tmp_path / "cache"), statistics=0) as other:
         assert other.files(f"{raw}/*.parquet").analyze().columns == 0
