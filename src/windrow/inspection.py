@@ -10,12 +10,14 @@ from itertools import chain, islice
 from typing import Any
 
 from windrow.engines.labels import LabelRow, Labels
+from windrow.errors import InvalidInput
 from windrow.metastore import CommitKind, CommitRecord, Metastore, RunRecord, TableRecord, WindowSummary
 from windrow.model.rows import Rows, like
 from windrow.model.scope import DEFAULT_SOURCE
 from windrow.model.shown import ShownByField
 from windrow.model.split import SplitMetadata
 from windrow.model.window import Window
+from windrow.statistics.cardinality_report import Cardinality, cardinality_report
 from windrow.statistics.report import StatisticsRow, statistics_rows
 
 __all__ = [
@@ -225,6 +227,8 @@ class Inspect:
     as_of: int | None
     table_labels: Callable[[], Labels] = field(repr=False, compare=False)
     """Makes the labels of the table, which may read rows."""
+    analyze: Callable[[], object] = field(repr=False, compare=False)
+    """Learns the statistics of the newest version."""
 
     def labels(self, column: str, where: str | None = None) -> Rows[LabelRow]:
         """Return the values of a column of text, of all rows or of those that meet a condition.
@@ -301,6 +305,23 @@ class Inspect:
         >>> metrics.inspect.statistics()  # doctest: +SKIP
         """
         return Rows(StatisticsRow, tuple(statistics_rows(self.metastore, *self._snapshot())))
+
+    def cardinality(self, *, learn: bool = False) -> Cardinality:
+        """Return how many series there are, and where they come from: columns, pairs of labels, metrics, windows.
+
+        Counts are put together from statistics, and no data is read. What is missing is named; with `learn` it is
+        learnt first, as `upkeep.analyze()` does, by reading what was never read.
+
+        >>> metrics.inspect.cardinality(learn=True).exploding  # doctest: +SKIP
+        """
+        if learn:
+            if self.as_of is not None:
+                raise InvalidInput(
+                    f"learn: statistics of {self.name!r} are learnt of the newest version; leave at() out"
+                )
+            self.analyze()
+        record = self.metastore.table(self.name)
+        return cardinality_report(self.metastore, record, record.version if self.as_of is None else self.as_of)
 
     def _table_id(self) -> str:
         return self.metastore.table(self.name).table_id

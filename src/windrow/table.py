@@ -83,7 +83,7 @@ class Table:
     @property
     def inspect(self) -> Inspect:
         """Read-only views of what the table is made of: windows, splits, commits, columns."""
-        return Inspect(self.context.metastore, self.name, self.as_of, self._labels)
+        return Inspect(self.context.metastore, self.name, self.as_of, self._labels, self._analyze)
 
     @property
     def compact(self) -> Compact:
@@ -184,6 +184,9 @@ class Table:
         queries = queries_of(self.context)
         at = None if self.as_of is None else (self.name, self.relation)
         return queries.engine().answer(queries.request(query, params, tables, at))
+
+    def _analyze(self) -> None:
+        self.upkeep.analyze()
 
     def _labels(self) -> Labels:
         # What metadata tells and what rows tell must be of one version.

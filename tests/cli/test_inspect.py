@@ -71,6 +71,21 @@ def test_labels_are_the_values_of_a_column(call, metrics):
     assert call("inspect", "labels", metrics, "nope").code == 3
 
 
+def test_cardinality_is_counted_once_it_is_learnt(call, metrics):
+    unknown = call("inspect", "cardinality", metrics, "--json").json
+    assert (unknown["series"], unknown["hint"]) == (None, f"windrow analyze {metrics} reads what is missing, once")
+    learnt = call("inspect", "cardinality", metrics, "--learn", "--json").json
+    assert (learnt["missing"], learnt["hint"], learnt["error"]) == ([], None, 0.0)
+    assert {row["column"]: row["distinct"] for row in learnt["columns"]}["host"] == 3
+    assert [row["labels"] for row in learnt["pairs"]] == ["host, region"]
+    assert call("inspect", "cardinality", metrics, "--json").json == learnt
+    assert len(call("inspect", "cardinality", metrics, "--limit", "1", "--json").json["columns"]) == 1
+    text = call("inspect", "cardinality", metrics).out
+    assert "columns:\n" in text
+    assert call("inspect", "cardinality", metrics, "--version", "1", "--json").json["rows"] == 3
+    assert call("inspect", "cardinality", metrics, "--version", "1", "--learn").code == 2
+
+
 def test_the_help_of_a_group_is_shown_when_no_command_is_given(call):
     answer = call("inspect")
     assert (answer.code, answer.out) == (2, "")

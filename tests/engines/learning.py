@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from windrow.planning.data_files import DataFile, file_id_of
 from windrow.statistics.layout import FileLayout
 from windrow.storage import LocalStore
-from windrow.upkeep.analysis import learn_file
+from windrow.upkeep.split_learning import learn_file
 
 
 def learn(catalog, *paths, columns=None):

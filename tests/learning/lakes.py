@@ -13,7 +13,7 @@ from windrow.cache import CacheSettings
 from windrow.learning import LearningSettings
 from windrow.planning.data_files import file_id_of
 from windrow.statistics.layout import FileLayout
-from windrow.upkeep.analysis import learn_file
+from windrow.upkeep.split_learning import learn_file
 
 PLENTY = LearningSettings(1e6)
 """So that all is learnt, whatever it costs."""

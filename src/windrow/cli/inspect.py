@@ -11,6 +11,7 @@ import click
 
 from windrow.cli.invocation import Invocation
 from windrow.cli.options import Group, pass_invocation
+from windrow.cli.text import fields
 from windrow.cli.text import table as text_table
 from windrow.model.ids import check_name
 
@@ -140,6 +141,25 @@ def labels(
     """List the values of COLUMN in TABLE, a column of text, and whether metadata or the rows have each."""
     rows = _read(invocation, table, version, lambda views: views.labels(column, where))
     _answer(invocation, rows[:limit], ["value", "known_by"])
+
+
+@inspect.command()
+@_table
+@click.option("--learn", is_flag=True, help="Read what was never read, and learn it first.")
+@_version
+@_limit
+@pass_invocation
+def cardinality(invocation: Invocation, table: str, *, learn: bool, version: int | None, limit: int | None) -> None:
+    """Count the series of TABLE by column, pair of labels, metric and window, from statistics, without reading data.
+
+    Labels whose values grow with the series are marked. `windrow analyze` learns what is missing.
+    """
+    with invocation.lake() as lake:
+        opened = lake.table(table)
+        views = (opened if version is None else opened.at(version=version)).inspect
+        found = views.cardinality(learn=learn).to_dict()
+    shown = {name: value[:limit] if isinstance(value, list) else value for name, value in found.items()}
+    invocation.output.answer(shown, lambda: fields(shown))
 
 
 def _read(

@@ -25,8 +25,9 @@ def _moment(text: str) -> str:
 # Numbers without a unit here stay as they are: seconds since the epoch, versions and ids are no counts.
 _COUNTS = (
     "added", "conflicting", "future", "late",
+    "distinct", "new", "new_error",
     "null_timestamps", "nulled", "points", "removed", "rounded", "rows", "rows_added", "rows_removed",
-    "splits", "unfit", "windows",
+    "series", "splits", "unfit", "windows",
     "files_after", "files_before", "merges", "splits_after", "splits_in", "splits_out",
 )  # fmt: skip
 _DURATIONS = (

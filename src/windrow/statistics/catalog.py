@@ -47,7 +47,9 @@ class TableCatalog:
         self._metastore = metastore
         self._table_id = table_id
 
-    def load(self, files: Collection[FileId], columns: Collection[str] | None) -> dict[str, Columns]:
+    def load(
+        self, files: Collection[FileId], columns: Collection[str] | None, *, with_samples: bool = True
+    ) -> dict[str, Columns]:
         """What is known of some columns of splits, or of all, by the id of a split."""
         by_key, known = {file.key: file for file in files}, dict[str, Columns]()
         try:
@@ -55,8 +57,8 @@ class TableCatalog:
         except WindrowError as error:
             _log.debug("statistics of %s are not read: %s", self._table_id, error)
             return {}
-        for entry in stored:
-            summary = _decoded(entry.data, by_key[entry.split_id], entry.column)
+        for entry in (each for each in stored if each.column):
+            summary = _decoded(entry.data, by_key[entry.split_id], entry.column, with_sample=with_samples)
             if summary is not None:
                 known.setdefault(entry.split_id, {})[entry.column] = summary
         return known
@@ -138,10 +140,10 @@ def _united(summary: ColumnSummary, stored: bytes | None, name: str) -> ColumnSu
     return summary.union(known) if known is not None and is_alike else summary
 
 
-def _decoded(data: bytes, file: FileId, column: str) -> ColumnSummary | None:
+def _decoded(data: bytes, file: FileId, column: str, *, with_sample: bool = True) -> ColumnSummary | None:
     """What some bytes tell of a column of a file; None where they are damaged, or are of another content of it."""
     try:
-        return decode(data, file, name=f"{file.key}, column {column}")
+        return decode(data, file, name=f"{file.key}, column {column}", with_sample=with_sample)
     except Damaged as error:
         _log.debug("%s", error)
         return None

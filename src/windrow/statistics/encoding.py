@@ -1,7 +1,8 @@
 """Statistics of a column as bytes: compact, versioned, with a checksum, and of bounded size.
 
-    magic "WRCS", version (1 byte), 3 bytes of zero, blake2b of all that follows (16 bytes), digest of the file (16
-    bytes), one zstd frame of: header, type, rows of row groups, which of them were read, synopses, sketch, sample
+The content of a record (see `windrow.statistics.envelope`, magic "WRCS"):
+
+    header, type, rows of row groups, which of them were read, synopses, sketch, sample
 
 The header says how long each part is. All numbers are little-endian. The sketch is what DataSketches stores; the sample
 is an Arrow stream. A reader names the file that it has in mind, and takes nothing that is about another.
@@ -9,7 +10,6 @@ is an Arrow stream. A reader names the file that it has in mind, and takes nothi
 
 from __future__ import annotations
 
-import hashlib
 import struct
 from dataclasses import replace
 from typing import Any
@@ -17,14 +17,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import zstandard
 
 from windrow.bounded import memo
-from windrow.errors import Damaged
 from windrow.model.stored_types import type_from_bytes, type_to_bytes
 from windrow.pruning.bounds import Mask
 from windrow.pruning.types import Family
 from windrow.statistics.column_summary import ColumnSummary
+from windrow.statistics.envelope import DIGEST_BYTES, opened, sealed, unreadable
 from windrow.statistics.layout import MOST_ROW_GROUPS, FileId, FileLayout
 from windrow.statistics.sample import SAMPLE_ROWS, ColumnSample
 from windrow.statistics.sketch import Sketch
@@ -37,13 +36,8 @@ MOST_BYTES = 64 * 1024
 """Of one column of one file. A sample that would need more is left out, then the bounds of texts are."""
 
 _MAGIC, _VERSION = b"WRCS", 1
-_DIGEST = 16
-_START = len(_MAGIC) + 4 + 2 * _DIGEST
-_MOST_CONTENT = 4 * 2**20
-"""No statistics have more bytes before compression."""
 _HEADER = struct.Struct("<7IQ16s")
 _HAS_MINIMUM, _HAS_MAXIMUM, _HAS_NAN, _EXACT_MINIMUM, _EXACT_MAXIMUM, _IS_EMPTY = (1 << bit for bit in range(6))
-_LEVEL = 3
 
 
 def encode(summary: ColumnSummary) -> bytes:
@@ -56,18 +50,13 @@ def encode(summary: ColumnSummary) -> bytes:
     return data
 
 
-def decode(data: bytes, file: FileId, *, name: str = "statistics") -> ColumnSummary | None:
+def decode(data: bytes, file: FileId, *, name: str = "statistics", with_sample: bool = True) -> ColumnSummary | None:
     """The statistics in some bytes; None where they are of another content of the file; or `Damaged`."""
-    if data[:4] != _MAGIC or data[4:5] != bytes([_VERSION]):
-        raise Damaged(f"{name}: these are no statistics that this version reads; they are collected anew")
-    if data[8 : 8 + _DIGEST] != _digest(data[8 + _DIGEST :]):
-        raise Damaged(f"{name}: the checksum of the statistics is wrong; they are collected anew")
-    if data[8 + _DIGEST : _START] != file.digest:
-        return None
+    content = opened(_MAGIC, _VERSION, data, file, name)
     try:
-        return _content(zstandard.decompress(data[_START:], max_output_size=_MOST_CONTENT), file)
-    except (struct.error, ValueError, zstandard.ZstdError, pa.ArrowException) as error:
-        raise Damaged(f"{name}: the statistics cannot be read: {error}; they are collected anew") from error
+        return None if content is None else _content(content, file, with_sample=with_sample)
+    except (struct.error, ValueError, pa.ArrowException) as error:
+        raise unreadable(name, error) from error
 
 
 def _encoded(summary: ColumnSummary) -> bytes:
@@ -82,15 +71,13 @@ def _encoded(summary: ColumnSummary) -> bytes:
         b"" if sample is None else np.packbits(sample.known).tobytes() + _stream(sample.values),
     ]
     rows = 0 if sample is None else sample.known.size
-    draw = bytes(_DIGEST) if sample is None else sample.draw
+    draw = bytes(DIGEST_BYTES) if sample is None else sample.draw
     sizes = [len(part) for part in parts[:5]]
     header = _HEADER.pack(synopses.group_size, rows, *sizes, summary.inherited_rows, draw)
-    frame = zstandard.ZstdCompressor(_LEVEL).compress(b"".join([header, *parts]))
-    body = summary.layout.file.digest + frame
-    return b"".join([_MAGIC, bytes([_VERSION, 0, 0, 0]), _digest(body), body])
+    return sealed(_MAGIC, _VERSION, summary.layout.file, b"".join([header, *parts]))
 
 
-def _content(data: bytes, file: FileId) -> ColumnSummary:
+def _content(data: bytes, file: FileId, *, with_sample: bool) -> ColumnSummary:
     group_size, sample_rows, *sizes, inherited, draw = _HEADER.unpack_from(data)
     at, parts = _HEADER.size, []
     for size in sizes:
@@ -105,13 +92,9 @@ def _content(data: bytes, file: FileId) -> ColumnSummary:
     facts = _facts(parts[3], is_object=column_type_of(kind).dtype == "object", kind=kind)
     if group_size < 1 or len(facts) != -(-covered.size // group_size) or sample_rows > SAMPLE_ROWS:
         raise ValueError(f"{len(facts)} synopses of {covered.size} row groups, and {sample_rows} rows of a sample")
-    sample = _sample(data[at:], draw, sample_rows) if at < len(data) else None
+    sample = _sample(data[at:], draw, sample_rows) if with_sample and at < len(data) else None
     synopses = Synopses(column_type_of(kind), group_size, facts, covered)
     return ColumnSummary(layout, kind, Sketch.from_bytes(parts[4]), synopses, sample, inherited)
-
-
-def _digest(data: bytes) -> bytes:
-    return hashlib.blake2b(data, digest_size=_DIGEST).digest()
 
 
 _kind = memo("types of statistics", 256)(type_from_bytes)

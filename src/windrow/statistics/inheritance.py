@@ -10,6 +10,8 @@ from windrow.metastore import Metastore
 from windrow.model.split import SplitMetadata
 from windrow.statistics.catalog import Columns, TableCatalog
 from windrow.statistics.column_summary import ColumnSummary, merged_summary
+from windrow.statistics.label_catalog import LabelCatalog
+from windrow.statistics.label_summary import merged_labels
 from windrow.statistics.layout import FileLayout, split_id_of
 
 __all__ = ["RowGroups", "inherit"]
@@ -33,6 +35,7 @@ def inherit(
     """
     if len(outputs) != 1:
         return
+    _inherit_labels(LabelCatalog(metastore, table_id), inputs, outputs[0])
     catalog, [output] = TableCatalog(metastore, table_id), outputs
     known = catalog.load([split_id_of(split) for split in inputs], None)
     if not known:
@@ -43,6 +46,13 @@ def inherit(
         _log.debug("statistics of the inputs of %s are not kept: %s", output.split_id, error)
         return
     catalog.store(_merged([known.get(split.split_id, {}) for split in inputs], inputs, layout))
+
+
+def _inherit_labels(catalog: LabelCatalog, inputs: Sequence[SplitMetadata], output: SplitMetadata) -> None:
+    known = catalog.load([split_id_of(split) for split in inputs])
+    merged = merged_labels([known.get(each.split_id) for each in inputs], split_id_of(output), output.row_count)
+    if merged is not None and merged.known_rows <= merged.rows:
+        catalog.store(merged)
 
 
 def _merged(known: Sequence[Columns], inputs: Sequence[SplitMetadata], layout: FileLayout) -> Columns:

@@ -1,31 +1,43 @@
-"""Learns at once, by reading a table, what queries would leave behind one after the other."""
+"""Learns at once, by reading a table, what queries would leave behind one after the other.
+
+Splits are read by threads of this process or by Spark's tasks. Tasks learn and report records, which only this process
+stores: they need no metastore, and an attempt that is repeated changes nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from windrow.context import Context
-from windrow.errors import Damaged, NotFound
+from windrow.errors import NotFound
+from windrow.metastore import TableRecord
+from windrow.model.points import tag_columns
 from windrow.model.shown import ShownByField
 from windrow.model.split import SplitMetadata
-from windrow.statistics.catalog import Catalog, Columns
-from windrow.statistics.collector import FileCollector, collects
-from windrow.statistics.layout import FileId, FileLayout, split_id_of
-from windrow.storage import reach
-from windrow.storage.handles import Handle, StoredFile
+from windrow.runners.spark import run_on_spark, slots
+from windrow.statistics.cached_catalog import CachedCatalog
+from windrow.statistics.catalog import Columns
+from windrow.statistics.collector import MOST_COLUMNS
+from windrow.statistics.hashing import domain_of
+from windrow.statistics.label_catalog import LabelCatalog
+from windrow.statistics.label_collector import can_be_label
+from windrow.statistics.layout import split_id_of
+from windrow.storage import reach_store
+from windrow.upkeep.split_learning import Learnt, Lesson, labels_are_known, learn_split
 
-__all__ = ["Analysis", "AnalyzeTable", "learn_file", "learn_missing", "opened_file"]
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Analysis", "AnalyzeTable"]
 
 _PAGE = 200
-_SHORT_BYTES = 4
-"""A text that takes no more bytes in a file stands in a dictionary."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -41,6 +53,23 @@ class Analysis(ShownByField):
 
 
 @dataclass(frozen=True, slots=True)
+class _Work:
+    """What every task knows; plain values, so that it travels to any worker."""
+
+    lake_url: str
+    store_options: Mapping[str, str]
+    table: str
+
+    def __call__(self, lessons: Iterable[str]) -> Iterator[str]:
+        """Learn, and yield the place of each lesson with what was learnt, as text."""
+        store = reach_store(self.lake_url, self.store_options)
+        for text in lessons:
+            place, data = json.loads(text)
+            learnt = learn_split(store, Lesson.from_dict(data), {}, self.store_options, table=self.table)
+            yield json.dumps([place, learnt.to_dict()])
+
+
+@dataclass(frozen=True, slots=True)
 class AnalyzeTable:
     """An analysis of one table."""
 
@@ -49,87 +78,95 @@ class AnalyzeTable:
     on_splits: Callable[[int, int], None] = field(default=lambda _, __: None)
     """Hears of the rows and bytes of splits as they are done."""
 
-    def run(self, columns: Collection[str] | None = None) -> Analysis:
-        """Learn what is not known of the newest version: of some columns, or of all."""
+    def run(self, columns: Collection[str] | None = None, *, spark: SparkSession | None = None) -> Analysis:
+        """Learn what is not known of the newest version: of some columns, or of all, and then of labels and series."""
         table = self.context.metastore.table(self.name)
+        types = {each.name: each.type for each in self.context.metastore.columns(table.table_id)}
         if columns is not None:
-            _check_columns(columns, [each.name for each in self.context.metastore.columns(table.table_id)], self.name)
-        catalog = self.context.statistics_of(table.table_id)
+            _check_columns(columns, list(types), self.name)
+        wanted = {name: kind for name, kind in types.items() if columns is None or name in columns}
+        tags = _tags(table, types) if columns is None else None
+        catalog, labels = (
+            self.context.statistics_of(table.table_id),
+            LabelCatalog(self.context.metastore, table.table_id),
+        )
         splits = rows = learnt = 0
         with self.context.pins.hold(table.table_id, table.version):
-            pages = self.context.metastore.splits(table.table_id, table.version, page_size=_PAGE)
-            for split, found in self._learnt(chain.from_iterable(pages), catalog, columns):
-                catalog.store(found)
-                splits, rows, learnt = splits + 1, rows + split.row_count, learnt + len(found)
-                self.on_splits(split.row_count, split.size_bytes)
+            for page in self.context.metastore.splits(table.table_id, table.version, page_size=_PAGE):
+                lessons = _lessons(page, catalog, labels, wanted, tags)
+                for found in self._learnt(lessons, catalog, spark):
+                    catalog.store(found.columns)
+                    if found.labels is not None:
+                        labels.store(found.labels)
+                    learnt += len(found.columns)
+                    self.on_splits(found.split.row_count, found.split.size_bytes)
+                splits, rows = splits + len(page), rows + sum(split.row_count for split in page)
         return Analysis(self.name, table.version, splits, rows, learnt)
 
     def _learnt(
-        self, splits: Iterator[SplitMetadata], catalog: Catalog, columns: Collection[str] | None
-    ) -> Iterator[tuple[SplitMetadata, Columns]]:
-        learn = partial(self._learn, catalog=catalog, columns=columns)
+        self, lessons: Sequence[Lesson], catalog: CachedCatalog, spark: SparkSession | None
+    ) -> Iterator[Learnt]:
+        """What is learnt of splits; of one of which nothing is to be learnt nothing is read."""
+        yield from (Learnt(each.split) for each in lessons if not each.columns and each.tags is None)
+        lessons = [each for each in lessons if each.columns or each.tags is not None]
+        if spark is not None:
+            yield from self._on_spark(spark, lessons)
+            return
         with ThreadPoolExecutor(self.context.limits.threads, "windrow") as pool:
-            yield from pool.map(learn, splits)
+            yield from pool.map(partial(self._here, catalog), lessons)
 
-    def _learn(
-        self, split: SplitMetadata, *, catalog: Catalog, columns: Collection[str] | None
-    ) -> tuple[SplitMetadata, Columns]:
-        store, key = reach(self.context.store, split.key, self.context.store_options)
-        try:
-            file = opened_file(StoredFile(store, key, split.size_bytes))
-            return split, learn_missing(file, split_id_of(split), catalog, columns)
-        except (pa.ArrowException, OSError) as error:
-            hint = f"run windrow check {self.name} --data"
-            raise Damaged(f"{split.key}: it cannot be read for statistics: {error}; {hint}") from error
+    def _here(self, catalog: CachedCatalog, lesson: Lesson) -> Learnt:
+        known = _known(catalog, lesson.split, lesson.columns)
+        return learn_split(self.context.store, lesson, known, self.context.store_options, table=self.name)
 
-
-def learn_missing(file: pq.ParquetFile, file_id: FileId, catalog: Catalog, columns: Collection[str] | None) -> Columns:
-    """Read what a catalog does not know of some columns of a file, or of all, and return what was learnt."""
-    layout = FileLayout(file_id, _row_groups(file))
-    names = [name for name in file.schema_arrow.names if columns is None or name in columns]
-    return learn_file(file, layout, catalog.load([file_id], names).get(file_id.key, {}), names)
+    def _on_spark(self, spark: SparkSession, lessons: Sequence[Lesson]) -> Iterator[Learnt]:
+        if not lessons:
+            return
+        work = _Work(self.context.url, dict(self.context.store_options), self.name)
+        texts = [json.dumps([place, lesson.to_dict()]) for place, lesson in enumerate(lessons)]
+        tasks = min(len(lessons), slots(spark))
+        shares = [texts[number::tasks] for number in range(tasks)]
+        for report in run_on_spark(spark, shares, lambda share, _: work(share)):
+            place, data = json.loads(report)
+            yield Learnt.from_dict(lessons[place].split, data)
 
 
-def learn_file(file: pq.ParquetFile, layout: FileLayout, known: Columns, names: Collection[str]) -> Columns:
-    """Read what is not known of columns of a file, and return those of which something was learnt."""
-    schema = file.schema_arrow
-    collector = FileCollector(layout, known)
-    flat = [name for name in names if collects(layout, schema.field(name).type)]
-    for row_group in range(file.metadata.num_row_groups):
-        wanted = [name for name in flat if collector.wants(name, row_group)]
-        if wanted:
-            rows = file.read_row_group(row_group, columns=wanted, use_threads=False)
-            collector.add(row_group, 0, {name: _in_one(rows.column(name)) for name in wanted})
-    return collector.changed
+def _known(catalog: CachedCatalog, split: SplitMetadata, columns: Collection[str]) -> Columns:
+    return catalog.load([split_id_of(split)], columns).get(split.split_id, {})
 
 
-def opened_file(stored: StoredFile) -> pq.ParquetFile:
-    """A file whose short texts are decoded as dictionaries."""
-    handle = Handle(stored)
-    metadata = pq.read_metadata(handle)
-    return pq.ParquetFile(handle, metadata=metadata, read_dictionary=_short_texts(metadata))
+def _lessons(
+    page: Sequence[SplitMetadata],
+    catalog: CachedCatalog,
+    labels: LabelCatalog,
+    wanted: Mapping[str, pa.DataType],
+    tags: Sequence[str] | None,
+) -> list[Lesson]:
+    """What is not known of each split."""
+    of_labels = {} if tags is None else labels.load([split_id_of(split) for split in page])
+    lessons = []
+    for split in page:
+        known = _known(catalog, split, wanted)
+        columns = {name: kind for name, kind in wanted.items() if _is_open(known, name, kind)}
+        is_known = tags is None or labels_are_known(of_labels.get(split.split_id), tags)
+        lessons.append(Lesson(split, columns, None if is_known else tags))
+    return lessons
 
 
-def _short_texts(metadata: pq.FileMetaData) -> list[str]:
-    if not metadata.num_row_groups:
-        return []
-    first = metadata.row_group(0)
-    chunks = [first.column(number) for number in range(first.num_columns)]
-    return [
-        chunk.path_in_schema
-        for chunk in chunks
-        if chunk.physical_type == "BYTE_ARRAY" and chunk.total_uncompressed_size < _SHORT_BYTES * chunk.num_values
-    ]
+def _is_open(known: Columns, name: str, kind: pa.DataType) -> bool:
+    """Whether something may be learnt of a column of a split."""
+    if name in known:
+        return not known[name].is_complete
+    return domain_of(kind) is not None and len(known) < MOST_COLUMNS
 
 
-def _row_groups(file: pq.ParquetFile) -> tuple[int, ...]:
-    metadata = file.metadata
-    return tuple(metadata.row_group(number).num_rows for number in range(metadata.num_row_groups))
-
-
-def _in_one(column: pa.ChunkedArray) -> pa.Array:
-    merged = column.unify_dictionaries().combine_chunks()
-    return pa.concat_arrays(merged.chunks) if isinstance(merged, pa.ChunkedArray) else merged
+def _tags(table: TableRecord, types: Mapping[str, pa.DataType]) -> tuple[str, ...]:
+    """The columns that tell the series of a table apart."""
+    settings = table.settings
+    tags = tag_columns(
+        pa.schema(list(types.items())), declared=settings.tags, timestamp=settings.timestamp, signal=settings.signal
+    )
+    return tuple(name for name in tags if name in types and can_be_label(types[name]))
 
 
 def _check_columns(columns: Collection[str], known: Collection[str], table: str) -> None:

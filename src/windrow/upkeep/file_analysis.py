@@ -20,7 +20,7 @@ from windrow.statistics.cached_catalog import CachedCatalog
 from windrow.statistics.catalog import Columns
 from windrow.statistics.report import StatisticsRow, column_rows
 from windrow.storage.handles import StoredFile
-from windrow.upkeep.analysis import learn_missing, opened_file
+from windrow.upkeep.split_learning import learn_missing, opened_file
 
 __all__ = ["FileAnalysis", "Files"]
 

@@ -47,16 +47,21 @@ class Upkeep:
         return check.run(data=data, repair=repair, spark=spark)
 
     def analyze(
-        self, columns: Collection[str] | None = None, *, on_splits: Callable[[int, int], None] | None = None
+        self,
+        columns: Collection[str] | None = None,
+        *,
+        spark: SparkSession | None = None,
+        on_splits: Callable[[int, int], None] | None = None,
     ) -> Analysis:
         """Learn the statistics of all columns, or of some, at once: queries would learn them one after the other.
 
-        Only what is not known is read. `on_splits` hears of the rows and bytes of splits as they are done.
+        With all columns come labels and series, which `inspect.cardinality` counts. Only what is not known is read.
+        `spark` lets Spark's tasks do the work. `on_splits` hears of the rows and bytes of splits as they are done.
         """
         analyze = (
             AnalyzeTable(self.context, self.name, on_splits) if on_splits else AnalyzeTable(self.context, self.name)
         )
-        return analyze.run(columns)
+        return analyze.run(columns, spark=spark)
 
     @property
     def gc(self) -> GarbageCollection:
