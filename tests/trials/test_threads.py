@@ -15,6 +15,7 @@ import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
+import deltalake
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -102,6 +103,12 @@ class Usage:
     @classmethod
     def most(cls, moments):
         return cls(*(max(getattr(each, name) for each in moments) for name in ("mib", "threads", "files")))
+
+
+def start_runtimes(folder):
+    """Start what libraries hold for as long as the process lives: deltalake, which makes checkpoints, has ten files."""
+    deltalake.write_deltalake(str(folder), pa.table({"id": [1]}))
+    deltalake.DeltaTable(str(folder)).create_checkpoint()
 
 
 def check_growth(moments):
@@ -231,6 +238,7 @@ class Trial:
 
 @pytest.mark.parametrize("seconds", [10, pytest.param(LONG, marks=pytest.mark.long)])
 def test_threads_of_one_lake_object_see_whole_batches_and_meet_no_error(tmp_path, seconds):
+    start_runtimes(tmp_path / "delta")
     before = Usage.now()
     with windrow.connect(tmp_path / "lake", cache=CacheSettings(folder=tmp_path / "cache")) as lake:
         lake.create_table("points", sort="host|timestamp/V2", window="15m")
