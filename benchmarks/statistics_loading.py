@@ -23,7 +23,7 @@ from benchmarks.pages import DOCS, markdown_table, write_figures
 from benchmarks.statistics import run
 from benchmarks.statistics_executions import arrow, executed, geomean, timed
 from benchmarks.tpch import QUERIES, TABLES, generated, load, over_files, over_tables, tables_of
-from windrow.engines.duckdb.join_orders import evaluate_with
+from windrow.engines.duckdb.sample_conditions import evaluate_with
 from windrow.questions.explicit_order import Target, rewrite
 from windrow.questions.join_blocks import join_blocks
 from windrow.statistics.join_cardinality import Cardinalities

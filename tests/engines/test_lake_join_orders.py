@@ -77,12 +77,16 @@ def files(tmp_path):
 
 
 def expected(answer):
-    """Whether these are the rows of the answer, which are worked out without an engine."""
+    """Whether these are the rows of the answer."""
+    return answer.to_arrow().to_pylist() == expected_rows()
+
+
+def expected_rows():
+    """The rows of the answer, worked out without an engine."""
     is_sold = NUMBERS % 5_000 % 100 == 3
     visits = np.bincount(NUMBERS[NUMBERS % 100 != 99] % 50, minlength=50)
     each = visits[NUMBERS[is_sold] % 50]
-    rows = [{"kind": "3", "total": int((each * (NUMBERS[is_sold] % 7)).sum()), "n": int(each.sum())}]
-    return answer.to_arrow().to_pylist() == rows
+    return [{"kind": "3", "total": int((each * (NUMBERS[is_sold] % 7)).sum()), "n": int(each.sum())}]
 
 
 def test_files_that_nothing_is_known_of_are_joined_as_the_engine_does(lake, files, looks):
@@ -152,6 +156,66 @@ def test_two_relations_are_not_looked_at(lake, files, looks):
     _, paths = files
     lake.sql(f"select count(*) from '{paths['sales']}', '{paths['shops']}' where shop = s_id")
     assert not looks
+
+
+def test_an_explanation_has_estimated_and_true_rows(lake, files):
+    query, paths = files
+    learn(lake.context.learnt, *paths.values())
+    explained = lake.explain(query, analyze=True)
+    (group,) = explained.joins
+    assert group.is_reordered
+    assert group.factor >= join_choice.MUCH_WORSE
+    assert [each.actual for each in group.scans] == [20_000, 19_800, 50, 50]
+    assert group.joins[-1].actual == expected_rows()[0]["n"]
+    assert 1 <= group.most_q_error <= 10
+    assert not any(each.is_vague for each in (*group.scans, *group.joins))
+    assert group.joins[-1].expected_by_duckdb < group.joins[-1].actual
+    assert explained.to_dict()["joins"][0]["scans"][3]["q_error"] == group.scans[3].q_error
+    assert "joined in another order than DuckDB's own, which would cost" in str(explained)
+    assert "join of sales, items" in str(explained)
+
+
+def test_rows_are_counted_only_where_the_query_is_run(lake, files):
+    (group,) = lake.explain(files[0]).joins
+    assert {each.actual for each in (*group.scans, *group.joins)} == {None}
+    assert group.most_q_error is None
+
+
+def test_before_anything_is_learnt_footers_and_dictionaries_give_vague_estimates(lake, files):
+    (group,) = lake.explain(files[0], analyze=True).joins
+    assert not group.is_reordered
+    assert group.factor is None
+    sales, visits, shops, items = group.scans
+    assert (sales.estimated, shops.estimated) == (20_000, 50)
+    assert not sales.is_vague
+    assert items.is_vague
+    assert items.estimated == pytest.approx(50, rel=0.1), "by the entries of a dictionary"
+    assert all(each.is_vague for each in group.joins)
+    assert visits.q_error > 1
+    assert "about" in str(lake.explain(files[0]))
+
+
+def test_tables_have_vague_estimates_too(lake):
+    times = pa.timestamp("us", "UTC")
+    for name, rows in tables().items():
+        stamped = rows.append_column("timestamp", pa.array(range(rows.num_rows), times))
+        lake.create_table(name, sort=f"{rows.column_names[0]}|timestamp/V2", window="1h", mirror=False).ingest(stamped)
+    (group,) = lake.explain(QUERY.format(**{name: name for name in ROWS_OF}), analyze=True).joins
+    assert [each.actual for each in group.scans] == [20_000, 19_800, 50, 50]
+    assert group.scans[3].estimated == pytest.approx(50, rel=0.1)
+    assert all(each.is_vague for each in group.joins)
+
+
+def test_two_relations_are_explained(lake, files):
+    _, paths = files
+    query = f"select count(*) from '{paths['sales']}', '{paths['shops']}' where shop = s_id"
+    (group,) = lake.explain(query, analyze=True).joins
+    assert [each.actual for each in group.joins] == [20_000]
+
+
+def test_what_is_not_understood_is_explained_without_estimates(lake, files):
+    _, paths = files
+    assert lake.explain(f"select * from '{paths['sales']}' right join '{paths['shops']}' on shop = s_id").joins == ()
 
 
 def test_without_a_cache_nothing_is_looked_at(tmp_path, files, looks):

@@ -36,7 +36,7 @@ def test_what_is_learnt_of_all_files_is_put_together(catalog):
     for layout in (ONE, TWO):
         learn(catalog, layout, "x")
     relation = statistics_of(catalog, ONE, TWO)
-    table = relation.of(frozenset({"x", "y"}))
+    table = relation.of(("x", "y"))
     assert (relation.rows, table.row_count) == (80, 80)
     assert (table.column("x").distinct.estimate, table.column("x").distinct.is_vague) == (40, False)
     assert table.column("y").distinct is None
@@ -44,7 +44,7 @@ def test_what_is_learnt_of_all_files_is_put_together(catalog):
 
 def test_the_same_object_is_given_until_something_is_learnt(catalog):
     learn(catalog, ONE, "x")
-    relation, columns = statistics_of(catalog, ONE), frozenset({"x", "y"})
+    relation, columns = statistics_of(catalog, ONE), ("x", "y")
     first = relation.of(columns)
     assert relation.of(columns) is first
     learn(catalog, TWO, "x")
@@ -57,7 +57,7 @@ def test_the_same_object_is_given_until_something_is_learnt(catalog):
 
 def test_what_is_learnt_in_part_is_vague_and_grows(catalog):
     part = learn(catalog, ONE, "x", only={0})
-    relation, columns = statistics_of(catalog, ONE), frozenset({"x"})
+    relation, columns = statistics_of(catalog, ONE), ("x",)
     assert relation.of(columns).column("x").distinct.is_vague
     assert relation.sketch("x") is None
     learn(catalog, ONE, "x", known={"x": part})
@@ -68,17 +68,17 @@ def test_what_is_learnt_in_part_is_vague_and_grows(catalog):
 def test_complete_statistics_are_looked_up_and_no_more(catalog, monkeypatch):
     learn(catalog, ONE, "x")
     relation = statistics_of(catalog, ONE)
-    first = relation.of(frozenset({"x"}))
+    first = relation.of(("x",))
     learn(catalog, TWO, "x")
     monkeypatch.setattr(catalog, "load", lambda *_: pytest.fail("nothing can have changed"))
-    assert relation.of(frozenset({"x"})) is first
+    assert relation.of(("x",)) is first
 
 
 def test_of_too_many_files_nothing_is_put_together(catalog):
     layouts = [layout_of([1], f"split-{number}") for number in range(MOST_FILES + 1)]
     for relation in (statistics_of(catalog, *layouts), CachedStatistics(catalog, lambda: None)):
         assert relation.rows is None
-        assert relation.of(frozenset({"x"})) is None
+        assert relation.of(("x",)) is None
         assert relation.sketch("x") is None
 
 
@@ -92,8 +92,8 @@ def test_files_that_cannot_be_listed_are_listed_again(catalog):
         return answer
 
     relation = CachedStatistics(catalog, files)
-    assert relation.of(frozenset({"x"})) is None
-    assert relation.of(frozenset({"x"})).row_count == 40
+    assert relation.of(("x",)) is None
+    assert relation.of(("x",)).row_count == 40
 
 
 @pytest.mark.parametrize(("values", "share"), [(range(20), 1.0), (range(30, 50), 0.5), (range(100, 110), 0.0)])

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any
 
+from windrow.engines.estimates import JoinEstimates, estimate_lines
 from windrow.model.units import format_bytes, format_units
 from windrow.planning.synopses import StatisticsUse
 
@@ -76,6 +77,8 @@ class Explanation:
     rows: int | None = None
     """Rows of the answer, where the query was run."""
     running_ms: float | None = None
+    joins: tuple[JoinEstimates, ...] = ()
+    """The groups of inner joins whose rows can be estimated."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -95,6 +98,8 @@ class Explanation:
             yield f"run in {self.running_ms:.1f} ms; the answer has {self.rows:,} row{'' if self.rows == 1 else 's'}"
         for table in self.tables:
             yield from _table_lines(table)
+        for group in self.joins:
+            yield from estimate_lines(group)
 
     def svg(self) -> str:
         """Draw the funnels: a bar for each step, as long as what it left, on a scale of powers of ten."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -18,6 +19,8 @@ from windrow.model.predicate import Predicate
 from windrow.model.rows import Rows
 from windrow.model.split import SplitMetadata
 from windrow.planning.answers import table_answer, table_labels
+from windrow.planning.guessed_statistics import guessed_columns
+from windrow.planning.listed_files import ListedVersions
 from windrow.planning.scan_context import ScanContext
 from windrow.planning.scan_plan import ScanPlan
 from windrow.planning.table_plans import plan_table
@@ -27,6 +30,7 @@ from windrow.reading.read_context import ReadContext
 from windrow.sidecar.pruning import Step
 from windrow.statistics.cached_statistics import MOST_FILES, CachedStatistics
 from windrow.statistics.layout import FileId, split_id_of
+from windrow.statistics.table_statistics import ColumnStatistics
 
 __all__ = ["TableVersion", "read_context", "scan_context"]
 
@@ -91,7 +95,9 @@ class TableVersion:
             labels=planner.labels,
             explain=planner.explain,
             old=old,
-            statistics=CachedStatistics(self.context.statistics_of(record.table_id), self._rows_by_split),
+            statistics=CachedStatistics(
+                self.context.statistics_of(record.table_id), self._rows_by_split, guess=planner.guess
+            ),
             scanned=None if learner is None else learner.relation(self.context.statistics_of(record.table_id)),
         )
 
@@ -178,6 +184,14 @@ class _Planner:
         )
         self.registered.check(seen)
         return values
+
+    def guess(self, columns: Sequence[str]) -> dict[str, ColumnStatistics]:
+        """Vague statistics of columns, from sidecars and dictionaries."""
+        table, lake = self.table, self.table.context
+        listed = (lake.listed or ListedVersions(0)).splits(
+            self.context, lake.metastore, table.record, table.version, None
+        )
+        return guessed_columns(self.context, listed, columns, self.schema)
 
     def _read(self, splits: list[SplitMetadata]) -> None:
         windows = [split.window for split in splits]

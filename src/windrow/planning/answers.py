@@ -30,7 +30,7 @@ from windrow.sidecar.columns import Bound
 from windrow.sidecar.flat_columns import is_flat
 from windrow.sidecar.pruning import SidecarPruner, nan_free
 
-__all__ = ["table_answer", "table_labels"]
+__all__ = ["counted_nulls", "extremes", "table_answer", "table_labels"]
 
 _FULL_LENGTH = ("parquet-cpp-arrow", "windrow")
 """Those who write bounds of text and of long numbers in full, or none."""
@@ -178,6 +178,25 @@ def _value(asked: Aggregate, chosen: Sequence[_Chosen], schema: pa.Schema) -> pa
     if pa.types.is_floating(kind) and extreme.as_py() == 0:
         raise _Unknown  # there are two zeros, and bounds do not tell which is there
     return extreme
+
+
+def extremes(units: Sequence[Unit], column: str, schema: pa.Schema) -> tuple[Any, Any]:
+    """Return the least and the greatest value of a column as values of Python; None for both where that is unsure."""
+    chosen = [_Chosen(unit, np.flatnonzero(unit.filled)) for unit in units]
+    ends = [Aggregate(kind, column) for kind in (AggregateKind.MINIMUM, AggregateKind.MAXIMUM)]
+    try:
+        low, high = (_value(end, chosen, schema).as_py() for end in ends)
+    except _Unknown:
+        return None, None
+    return low, high
+
+
+def counted_nulls(units: Sequence[Unit], column: str) -> int | None:
+    """Return the nulls of a column; None where they were not counted."""
+    try:
+        return sum(_nulls(_Chosen(unit, np.flatnonzero(unit.filled)), column) for unit in units)
+    except _Unknown:
+        return None
 
 
 def _position(chosen: _Chosen, column: str) -> int | None:

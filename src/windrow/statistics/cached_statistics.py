@@ -7,7 +7,7 @@ revision, as long as something is left to learn.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from windrow.bounded import BoundedCache
@@ -17,7 +17,7 @@ from windrow.statistics.catalog import Columns
 from windrow.statistics.column_summary import ColumnSummary
 from windrow.statistics.layout import FileId
 from windrow.statistics.sketch import Sketch, united
-from windrow.statistics.table_statistics import TableStatistics
+from windrow.statistics.table_statistics import ColumnStatistics, TableStatistics
 from windrow.statistics.table_summary import table_statistics
 
 __all__ = ["MOST_FILES", "CachedStatistics"]
@@ -48,15 +48,20 @@ class CachedStatistics:
         catalog: CachedCatalog,
         files: Callable[[], Mapping[FileId, int] | None],
         shows_bounds: Callable[[str], bool] = lambda _: True,
+        guess: Callable[[Sequence[str]], Mapping[str, ColumnStatistics]] = lambda _: {},
     ) -> None:
-        """`files` gives the rows of each file, or None for too many; `shows_bounds` of a column: engines see them."""
+        """`files` gives the rows of each file, or None for too many; `shows_bounds` of a column: engines see them.
+
+        `guess` gives vague statistics of columns that nothing was learnt of.
+        """
         self._catalog = catalog
         self._list = files
         self._files: Mapping[FileId, int] = {}
         self._rows: int | None = None
         self._is_listed = False
-        self._entries: BoundedCache[frozenset[str], _Entry] = BoundedCache("statistics of relations", _MOST_CACHED)
+        self._entries: BoundedCache[tuple[str, ...], _Entry] = BoundedCache("statistics of relations", _MOST_CACHED)
         self.shows_bounds = shows_bounds
+        self._guess = guess
 
     @property
     def rows(self) -> int | None:
@@ -72,16 +77,28 @@ class CachedStatistics:
             self._is_listed = True
         return self._rows
 
-    def of(self, columns: frozenset[str]) -> TableStatistics | None:
-        """The statistics of some columns, the same object until they change; None where there are too many files."""
+    def of(self, columns: tuple[str, ...]) -> TableStatistics | None:
+        """The statistics of some columns, the same object until they change; None where there are too many files.
+
+        The columns are in the order of the table, in which keys are looked for.
+        """
         entry = self._entries.get(columns)
         if entry is not None and (entry.is_complete or entry.revision == self._catalog.revision):
             return entry.statistics
         if self.rows is None:
             return None
-        made = self._made(sorted(columns), entry)
+        made = self._made(columns, entry)
         self._entries.put(columns, made)
         return made.statistics
+
+    def guessed(self, columns: tuple[str, ...]) -> TableStatistics | None:
+        """The same with vague statistics of columns that nothing was learnt of, for explanations."""
+        learnt = self.of(columns)
+        if learnt is None:
+            return None
+        guesses = self._guess([name for name in columns if name not in learnt.columns])
+        both = {**guesses, **learnt.columns}
+        return TableStatistics(learnt.row_count, {name: both[name] for name in columns if name in both}, learnt.sample)
 
     def sketch(self, column: str) -> Sketch | None:
         """The distinct values of a column in all files; None where that of a file is not complete."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from windrow.statistics.join_cardinality import Cardinalities
 from windrow.statistics.join_graph import JoinGraph, JoinTree, joins_of, members
 
-__all__ = ["JoinError", "join_errors"]
+__all__ = ["JoinError", "join_errors", "q_error"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +21,14 @@ class JoinError:
 
     @property
     def q_error(self) -> float:
-        """The factor between both, 1 at the least; less than one row counts as one."""
-        low, high = sorted((max(1.0, self.estimated), max(1.0, float(self.actual))))
-        return high / low
+        """The factor between both."""
+        return q_error(self.estimated, self.actual)
+
+
+def q_error(estimated: float, actual: float) -> float:
+    """Return the factor between estimated and true rows, 1 at the least; less than one row counts as one."""
+    low, high = sorted((max(1.0, estimated), max(1.0, float(actual))))
+    return high / low
 
 
 def join_errors(

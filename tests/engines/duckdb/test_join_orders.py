@@ -18,7 +18,8 @@ from tests.engines.tpch import QUERIES, TABLES
 
 from windrow.engines.duckdb import join_orders
 from windrow.engines.duckdb.engine import Relation
-from windrow.engines.duckdb.join_orders import Known, evaluate_with, in_better_order, reordered
+from windrow.engines.duckdb.join_orders import Known, in_better_order, reordered
+from windrow.engines.duckdb.sample_conditions import evaluate_with
 from windrow.questions.explicit_order import Target, rewrite
 from windrow.questions.join_blocks import join_blocks
 from windrow.questions.join_skeletons import counting_query
@@ -176,7 +177,7 @@ def test_a_condition_that_fails_on_the_sample_says_nothing(monkeypatch):
     none, mask = evaluate_with(duckdb.connect())(rows, [fails, works])
     assert none is None
     assert mask.tolist() == [False, True]
-    assert join_orders.evaluate_with(duckdb.connect())(rows, []) == []
+    assert evaluate_with(duckdb.connect())(rows, []) == []
 
 
 class Learnt:

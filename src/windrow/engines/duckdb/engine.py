@@ -25,6 +25,7 @@ from windrow.engines.duckdb.execution import Execution
 from windrow.engines.duckdb.explaining import ExplainSink, PlanSink, as_table, explain_request
 from windrow.engines.duckdb.filesystem import VirtualFileSystem, new_database
 from windrow.engines.duckdb.interrupting import Worker, heeding_ctrl_c
+from windrow.engines.duckdb.join_estimates import EstimatedJoins, estimated_joins
 from windrow.engines.duckdb.join_orders import in_better_order
 from windrow.engines.duckdb.listings import described, listed
 from windrow.engines.duckdb.metadata import metadata_table
@@ -313,13 +314,15 @@ class DuckDBEngine:
         execution.is_reading = answer is None and sink.binds and not sink.explains
         execution.is_short = is_light and _is_one_vector(execution.bound[0])
         is_select = naming.tree is not None and ";" not in request.query
-        is_join = is_select and len(naming.places) >= LEAST_RELATIONS
-        if is_join and is_as_written and answer is None and sink.binds:
-            query = in_better_order(naming, request.query, relations, execution.cursor)
-            request = request if query is request.query else replace(request, query=query)
+        joins: Sequence[EstimatedJoins] = ()
+        if is_select and is_as_written and answer is None and sink.binds and len(naming.places) > 1:
+            if len(naming.places) >= LEAST_RELATIONS:
+                query = in_better_order(naming, request.query, relations, execution.cursor)
+                request = request if query is request.query else replace(request, query=query)
+            joins = estimated_joins(naming, relations, execution.cursor) if sink.explains else ()
         planning = time.perf_counter() - began
         return Statement(
-            execution.cursor, request.query, request.parameters, is_select, execution.bound, planning, answer
+            execution.cursor, request.query, request.parameters, is_select, execution.bound, planning, answer, joins
         )
 
     def _fine_request(self, execution: Execution, naming: Naming, narrow: Mapping[str, _Narrow]) -> Request:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from windrow.engines.duckdb.sinks import Run, Statement
 from windrow.engines.duckdb.views import Bound
+from windrow.engines.estimates import JoinEstimates
 from windrow.engines.explanation import Explanation, FunnelStep, Reads, TableFunnel
 from windrow.questions.spelling import spelled
 from windrow.reading.source import DecodedRows, MetadataAnswer, PlainPaths, VirtualFiles
@@ -83,6 +84,7 @@ class ExplainSink:
             plan=plan,
             rows=rows,
             running_ms=None if seconds is None else seconds * 1000,
+            joins=_estimates(statement, run, counts=was_run),
         )
 
 
@@ -96,6 +98,16 @@ def _run(statement: Statement, run: Run) -> tuple[int, str]:
         return rows, str(connection.get_profiling_information(format="text"))  # type: ignore[arg-type]
     finally:
         connection.execute("PRAGMA disable_profiling")
+
+
+def _estimates(statement: Statement, run: Run, *, counts: bool) -> tuple[JoinEstimates, ...]:
+    """What was estimated of joins; after a run also the rows that there were, each counted by a query of its own."""
+
+    def count(query: str) -> int:
+        [(rows,)] = run(statement.connection.sql(query).fetchall)
+        return int(rows)
+
+    return tuple(each.explained(count if counts else None) for each in statement.joins)
 
 
 def _planned(statement: Statement, run: Run) -> str:

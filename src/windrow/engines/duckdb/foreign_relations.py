@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from urllib.parse import unquote
 
+import pyarrow as pa
+
 from windrow.bounded import BoundedCache
 from windrow.cache import CacheKind, count_bypass
 from windrow.engines.duckdb.relations import Relation
@@ -13,6 +15,7 @@ from windrow.errors import Damaged, Incompatible, NotFound
 from windrow.learning.log import ScannedRelation
 from windrow.planning.data_files import DataFile, open_sidecars
 from windrow.planning.foreign_files import ForeignFiles
+from windrow.planning.guessed_statistics import guessed_columns
 from windrow.planning.listed_files import ListedFiles
 from windrow.planning.scan_plan import ScanPlan, plan_listed
 from windrow.planning.virtual_schema import arrow_schema
@@ -82,11 +85,16 @@ class ForeignRelations:
             self._relations.drop(pattern)
             self.files.forget(pattern)
 
-        explain, statistics, scanned = partial(plan, explain=True), self._statistics(listed), self._scanned()
+        explain, statistics, scanned = partial(plan, explain=True), self._statistics(listed, schema), self._scanned()
         return listed, Relation(schema, plan, forget=forget, explain=explain, statistics=statistics, scanned=scanned)
 
-    def _statistics(self, listed: ListedFiles) -> CachedStatistics | None:
+    def _statistics(self, listed: ListedFiles, schema: pa.Schema) -> CachedStatistics | None:
         context, learnt = self.files.context, self.files.context.statistics
         if learnt is None:
             return None
-        return CachedStatistics(learnt, lambda: listed.rows_by_file(context), partial(listed.shows_bounds, context))
+        return CachedStatistics(
+            learnt,
+            lambda: listed.rows_by_file(context),
+            partial(listed.shows_bounds, context),
+            lambda columns: guessed_columns(context, [listed], columns, schema),
+        )

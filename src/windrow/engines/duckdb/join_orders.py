@@ -7,36 +7,42 @@ written anew; else, and wherever something is not wholly understood, it runs as 
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import product
-from typing import Any
+from functools import cache
 
 import duckdb
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from windrow.engines.duckdb.join_plans import JoinPlan, join_plan
 from windrow.engines.duckdb.relations import Relation
+from windrow.engines.duckdb.sample_conditions import evaluate_with
 from windrow.questions.explicit_order import Target, rewrite
 from windrow.questions.join_blocks import JoinBlock, NotUnderstood, join_blocks
 from windrow.questions.join_skeletons import skeleton
 from windrow.questions.naming import Naming
 from windrow.statistics.join_cardinality import Cardinalities
 from windrow.statistics.join_choice import Choice, candidate, is_large, is_worth_a_look
-from windrow.statistics.join_graph import Filter, Join, JoinTree, joins_of, set_of
+from windrow.statistics.join_graph import JoinTree
 from windrow.statistics.keys import NO_KEYS, Column, Containment, DeclaredKeys, contained
-from windrow.statistics.selectivity import Evaluate
 from windrow.statistics.table_statistics import TableStatistics
 
-__all__ = ["Known", "Reordered", "evaluate_with", "in_better_order", "reordered"]
+__all__ = [
+    "Known",
+    "Ordering",
+    "Reordered",
+    "better_ordering",
+    "cardinalities_of",
+    "in_better_order",
+    "known_of",
+    "referred_columns",
+    "reordered",
+    "statistics_of",
+]
 
 _TARGET = Target(needs_barriers=True)
-_SAMPLE = "windrow_sample_rows"
-_MOST_ASSIGNMENTS = 5000
 _LOOK = "join order"
 _SKIPPED = 31
 """So many queries of a shape are not looked at again, after one that runs as it is: their values may be others."""
@@ -49,7 +55,7 @@ class _Look:
     query: str
     text: str | None
     """The query in a better order; None where it runs as it is."""
-    columns: Mapping[str, frozenset[str]]
+    columns: Mapping[str, tuple[str, ...]]
     """By relation, the columns that the query may refer to."""
     tables: Mapping[str, TableStatistics]
     skips: int
@@ -83,6 +89,18 @@ class Known:
     containment: Containment = lambda _, __: None
     sees_bounds: Callable[[Column], bool] = lambda _: True
     """Whether DuckDB sees the bounds of a column, by the statistics of files or of their virtual footer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """How a group of joins is carried out."""
+
+    plan: JoinPlan
+    """What DuckDB makes of it."""
+    wanted: JoinTree | None = None
+    """The order that it is forced to take; None where it takes its own."""
+    factor: float | None = None
+    """The cost of DuckDB's own order, in costs of the forced one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,18 +140,23 @@ def _looked(
     relations: Mapping[str, Relation],
     cursor: duckdb.DuckDBPyConnection,
 ) -> _Look:
-    columns = {
-        name: frozenset(filter(naming.refers_to, each.columns.names))
-        for name, each in relations.items()
-        if each.statistics is not None and not each.attributes
-    }
+    columns = referred_columns(naming, relations)
     tables = statistics_of(relations, columns)
     better = reordered(tree, query, known_of(relations, tables), cursor) if tables else None
     return _Look(query, None if better is None else better.text, columns, tables, _SKIPPED)
 
 
+def referred_columns(naming: Naming, relations: Mapping[str, Relation]) -> dict[str, tuple[str, ...]]:
+    """The columns that a query may refer to, of relations that can have statistics."""
+    return {
+        name: tuple(filter(naming.refers_to, each.columns.names))
+        for name, each in relations.items()
+        if each.statistics is not None and not each.attributes
+    }
+
+
 def statistics_of(
-    relations: Mapping[str, Relation], columns: Mapping[str, frozenset[str]]
+    relations: Mapping[str, Relation], columns: Mapping[str, tuple[str, ...]]
 ) -> dict[str, TableStatistics]:
     """The statistics of some columns of relations, by name; relations without any are missing."""
     found = {
@@ -151,6 +174,7 @@ def known_of(relations: Mapping[str, Relation], tables: Mapping[str, TableStatis
     schemas = {name: each.columns for name, each in named.items() if not each.attributes}
     sources = {name: each.statistics for name, each in named.items() if each.statistics is not None}
 
+    @cache
     def containment(column: Column, other: Column) -> float | None:
         one, two = (sources[table].sketch(name) for table, name in (column, other))
         return None if one is None or two is None else contained(one, two)
@@ -169,159 +193,60 @@ def reordered(tree: exp.Expr, query: str, known: Known, cursor: duckdb.DuckDBPyC
     `tree` is the query, parsed. The cursor finds its tables by the names that it has for them.
     """
     try:
-        orders: dict[int, tuple[JoinTree, float]] = {}
+        orders: dict[int, Ordering] = {}
         for number, block in enumerate(join_blocks(tree, known.schemas)):
-            choice = _choice(block, known, cursor)
-            factor = None if choice is None else _factor(block, choice, cursor)
-            if choice is not None and factor is not None:
-                orders[number] = choice.best.tree, factor
+            ordering = better_ordering(block, known, cursor)
+            if ordering is not None:
+                orders[number] = ordering
         return _written(tree, query, known, cursor, orders) if orders else None
     except (NotUnderstood, SqlglotError, RecursionError, duckdb.Error):
         return None
 
 
 def _written(
-    tree: exp.Expr,
-    query: str,
-    known: Known,
-    cursor: duckdb.DuckDBPyConnection,
-    orders: Mapping[int, tuple[JoinTree, float]],
+    tree: exp.Expr, query: str, known: Known, cursor: duckdb.DuckDBPyConnection, orders: Mapping[int, Ordering]
 ) -> Reordered | None:
     """The query in these orders, if DuckDB takes it for one with the same columns."""
     copy, result = tree.copy(), cursor.sql(query)
     for number, block in enumerate(join_blocks(copy, known.schemas)):
-        if number in orders:
-            rewrite(block, orders[number][0], _TARGET, result.columns if block.select is copy else None)
+        wanted = orders[number].wanted if number in orders else None
+        if wanted is not None:
+            rewrite(block, wanted, _TARGET, result.columns if block.select is copy else None)
     text = copy.sql("duckdb")
     other = cursor.sql(text)
     is_same = (other.columns, other.types) == (result.columns, result.types)
-    return Reordered(text, tuple(factor for _, factor in orders.values())) if is_same else None
+    factors = tuple(each.factor for each in orders.values() if each.factor is not None)
+    return Reordered(text, factors) if is_same else None
 
 
-def _choice(block: JoinBlock, known: Known, cursor: duckdb.DuckDBPyConnection) -> Choice | None:
+def better_ordering(block: JoinBlock, known: Known, cursor: duckdb.DuckDBPyConnection) -> Ordering | None:
+    """Return how a group is joined better; None where DuckDB's own order is good enough, or nobody knows."""
     has_queries = any(part.find(exp.Query) is not None for part in (*block.rest, *block.later))
     if has_queries or not is_worth_a_look(block.graph, known.tables, known.sees_bounds):
         return None
+    choice = candidate(block.graph, cardinalities_of(block, known, cursor))
+    return None if choice is None else _forced(block, choice, cursor)
+
+
+def cardinalities_of(block: JoinBlock, known: Known, cursor: duckdb.DuckDBPyConnection) -> Cardinalities:
+    """The estimates for a group; all of its tables have statistics."""
     evaluate = evaluate_with(cursor)
-    cardinalities = Cardinalities(block.graph, known.tables, evaluate, keys=known.keys, containment=known.containment)
-    return candidate(block.graph, cardinalities)
+    return Cardinalities(block.graph, known.tables, evaluate, keys=known.keys, containment=known.containment)
 
 
-def _factor(block: JoinBlock, choice: Choice, cursor: duckdb.DuckDBPyConnection) -> float | None:
-    """By how much DuckDB's order is worse than what it makes of ours; None where that is not enough."""
-    own_query = skeleton(block)
-    own = _explained(own_query, block, choice, cursor)
-    if own is None or not choice.is_promising(own):
+def _forced(block: JoinBlock, choice: Choice, cursor: duckdb.DuckDBPyConnection) -> Ordering | None:
+    """The best order, if DuckDB's own is much worse than what it makes of that one."""
+    query = skeleton(block)
+    own = join_plan(query, block, choice.cost, cursor)
+    if own is None or not choice.is_promising(own.tree):
         return None
     schemas = {each.node.name.lower(): each.schema for each in block.sources}
-    forced_blocks = join_blocks(own_query, schemas)
+    forced_blocks = join_blocks(query, schemas)
     if len(forced_blocks) != 1:
         return None
     rewrite(forced_blocks[0], choice.best.tree, _TARGET)
-    forced = _explained(own_query, block, choice, cursor)
-    if forced is None or not choice.is_better(own, forced):
+    forced = join_plan(query, block, choice.cost, cursor)
+    if forced is None or not choice.is_better(own.tree, forced.tree):
         return None
-    return choice.cost(own) / max(1.0, choice.cost(forced))
-
-
-def _tables(block: JoinBlock) -> Iterator[tuple[int, Any]]:
-    return iter(enumerate(block.graph.relations))
-
-
-# ---- what DuckDB does by itself
-
-
-@dataclass(frozen=True, slots=True)
-class _Scan:
-    """A leaf of a plan."""
-
-    columns: frozenset[str]
-
-
-def _explained(query: exp.Expr, block: JoinBlock, choice: Choice, cursor: duckdb.DuckDBPyConnection) -> JoinTree | None:
-    """The tree of joins that DuckDB plans for a query of a group; None where it is none."""
-    try:
-        rows = cursor.execute(f"EXPLAIN (FORMAT json) {query.sql('duckdb')}").fetchall()
-    except duckdb.Error:
-        return None
-    scans: list[_Scan] = []
-    shape = _shape(json.loads(rows[0][1])[0], scans)
-    return None if shape is None else _cheapest(shape, _assignments(scans, block), block, choice.cost)
-
-
-def _shape(node: Mapping[str, Any], scans: list[_Scan]) -> JoinTree | None:
-    """The joins of a plan over its leaves, by their number."""
-    children = node["children"]
-    if not children:
-        columns = node["extra_info"].get("Projections", [])
-        scans.append(_Scan(frozenset([columns] if isinstance(columns, str) else columns)))
-        return len(scans) - 1
-    sides = [_shape(child, scans) for child in children]
-    if len(sides) == 1:
-        return sides[0]
-    left, right = sides if len(sides) == 2 and "JOIN" in node["name"] else (None, None)
-    return None if left is None or right is None else Join(left, right)
-
-
-def _assignments(scans: Sequence[_Scan], block: JoinBlock) -> Iterator[tuple[int, ...]]:
-    """Which relation each leaf may be, by its columns: one table may stand in a query more than once."""
-    if len(scans) != len(block.sources):
-        return
-    fitting = [
-        [number for number, source in enumerate(block.sources) if scan.columns <= set(source.schema.names)]
-        for scan in scans
-    ]
-    if np.prod([float(len(each)) for each in fitting]) <= _MOST_ASSIGNMENTS:
-        yield from (each for each in product(*fitting) if len(set(each)) == len(each))
-
-
-def _cheapest(
-    shape: JoinTree, assignments: Iterator[tuple[int, ...]], block: JoinBlock, cost: Callable[[JoinTree], float]
-) -> JoinTree | None:
-    """The tree that the plan may be; of several the cheapest, so that DuckDB's order is not taken for a worse one."""
-    trees = [_relabelled(shape, each) for each in assignments]
-    return min((tree for tree in trees if _is_connected(tree, block)), key=cost, default=None)
-
-
-def _is_connected(tree: JoinTree, block: JoinBlock) -> bool:
-    return all(block.graph.between(set_of(join.left), set_of(join.right)) for join in joins_of(tree))
-
-
-def _relabelled(tree: JoinTree, numbers: Sequence[int]) -> JoinTree:
-    if isinstance(tree, Join):
-        return Join(_relabelled(tree.left, numbers), _relabelled(tree.right, numbers))
-    return numbers[tree]
-
-
-# ---- conditions on samples
-
-
-def evaluate_with(cursor: duckdb.DuckDBPyConnection) -> Evaluate:
-    """Return an evaluator of conditions on samples, which are Arrow tables."""
-
-    def evaluate(rows: pa.Table, filters: Sequence[Filter]) -> list[NDArray[np.bool_] | None]:
-        if not filters:
-            return []
-        cursor.register(_SAMPLE, rows)
-        try:
-            return list(_masks(cursor, filters))
-        except duckdb.Error:
-            return [_mask(cursor, each) for each in filters]
-        finally:
-            cursor.unregister(_SAMPLE)
-
-    return evaluate
-
-
-def _mask(cursor: duckdb.DuckDBPyConnection, condition: Filter) -> NDArray[np.bool_] | None:
-    try:
-        return next(_masks(cursor, [condition]))
-    except duckdb.Error:
-        return None  # a value of the sample that the condition fails on says nothing of others
-
-
-def _masks(cursor: duckdb.DuckDBPyConnection, filters: Sequence[Filter]) -> Iterator[NDArray[np.bool_]]:
-    columns = ", ".join(f"coalesce(({each.sql}), false) AS m{number}" for number, each in enumerate(filters))
-    found: pa.Table = cursor.sql(f"SELECT {columns} FROM {_SAMPLE}").to_arrow_table()
-    for column in found.columns:
-        yield column.to_numpy().astype(np.bool_)
+    factor = choice.cost(own.tree) / max(1.0, choice.cost(forced.tree))
+    return Ordering(forced, choice.best.tree, factor)

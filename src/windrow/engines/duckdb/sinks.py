@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar
 import duckdb
 import pyarrow as pa
 
+from windrow.engines.duckdb.join_estimates import EstimatedJoins
 from windrow.engines.duckdb.submit import submitted
 from windrow.engines.duckdb.views import Bound
 from windrow.errors import InvalidInput
@@ -38,6 +39,8 @@ class Statement:
     """Seconds that went by before it could run."""
     answer: pa.Table | None = None
     """The answer, where metadata has it."""
+    joins: Sequence[EstimatedJoins] = ()
+    """Its groups of joins, where it is explained."""
 
     def result(self) -> duckdb.DuckDBPyRelation:
         """The result, of which nothing is worked out yet."""
