@@ -17,8 +17,10 @@ from windrow.model.scope import DEFAULT_SOURCE
 from windrow.model.shown import ShownByField
 from windrow.model.split import SplitMetadata
 from windrow.model.window import Window
+from windrow.splits.column_plans import created_by
 from windrow.statistics.cardinality_report import Cardinality, cardinality_report
-from windrow.statistics.report import StatisticsRow, statistics_rows
+from windrow.statistics.puffin import puffin_file
+from windrow.statistics.report import StatisticsRow, sketch_blobs, statistics_rows
 
 __all__ = [
     "ColumnRow",
@@ -305,6 +307,14 @@ class Inspect:
         >>> metrics.inspect.statistics()  # doctest: +SKIP
         """
         return Rows(StatisticsRow, tuple(statistics_rows(self.metastore, *self._snapshot())))
+
+    def puffin(self) -> bytes:
+        """Return the sketches of all columns as a Puffin file, with DataSketches' HyperLogLog in each blob.
+
+        >>> Path("metrics.puffin").write_bytes(metrics.inspect.puffin())  # doctest: +SKIP
+        """
+        table_id, version = self._snapshot()
+        return puffin_file(sketch_blobs(self.metastore, table_id, version), version, created_by())
 
     def cardinality(self, *, learn: bool = False) -> Cardinality:
         """Return how many series there are, and where they come from: columns, pairs of labels, metrics, windows.

@@ -26,6 +26,7 @@ from windrow.planning.scan_plan import ScanPlan
 from windrow.questions.literals import fitted
 from windrow.questions.naming import Question
 from windrow.questions.where import parse_where
+from windrow.statistics.label_answers import LabelAnswers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -191,7 +192,9 @@ class Table:
     def _labels(self) -> Labels:
         # What metadata tells and what rows tell must be of one version.
         fixed = Table(self.context, self.name, self.version())
-        return Labels(self.name, fixed.relation(), fixed.settings(), fixed.scan)
+        record, is_believed = fixed.record(), self.context.prune
+        recorded = LabelAnswers(self.context.metastore, record.table_id, fixed.version())
+        return Labels(self.name, fixed.relation(), record.settings, fixed.scan, recorded if is_believed else None)
 
     def scan(
         self,

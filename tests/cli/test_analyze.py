@@ -33,3 +33,13 @@ def test_files_are_named_in_place_of_a_table(call, events, tmp_path):
     ]
     assert call("analyze", str(path), "m").code == 3
     assert "no such file" in call("inspect", "statistics", str(tmp_path / "none.parquet")).err
+
+
+def test_sketches_are_written_as_a_puffin_file(call, events, tmp_path):
+    call("analyze", "events")
+    rows = call("inspect", "statistics", "events", "--json").json
+    answer = call("inspect", "statistics", "events", "--puffin", str(tmp_path / "events.puffin"), "--json")
+    assert answer.json == rows
+    data = (tmp_path / "events.puffin").read_bytes()
+    assert data[:4] == data[-4:] == b"PFA1"
+    assert data.count(b"windrow-datasketches-hll-v1") == len(rows)

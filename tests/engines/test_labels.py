@@ -61,6 +61,47 @@ def test_windows_of_one_host_each_need_no_data(lake, tmp_path):
     assert [row.value for row in table.inspect.labels("host", FIRST_HALF)] == ["a", "b"]
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_labels_and_series_on_record_need_no_data(lake, tmp_path, seed):
+    draw = random.Random(seed)
+    table = lake.create_table("metrics", sort="metric_name|host|timeseries_id|timestamp/V2")
+    for _ in range(2):
+        table.ingest(points(draw, 200, draw.sample(["a", "b", "web-1", "web-2", "", "x" * 90, "o'hara", None], 4)))
+    by_rows = [row.value for row in table.inspect.labels("host")], table.inspect.series()
+    table.upkeep.analyze()
+    for path in (tmp_path / "lake" / "metrics").glob("*/*/*.parquet"):
+        path.unlink()
+    found = table.inspect.labels("host")
+    assert ([row.value for row in found], table.inspect.series()) == by_rows
+    assert {row.known_by for row in found} == {"statistics"}
+
+
+def test_rows_tell_of_splits_that_are_not_on_record(lake):
+    table = lake.create_table("metrics", sort="metric_name|host|timeseries_id|timestamp/V2")
+    table.ingest(points(random.Random(1), 50, ["a", "b"]))
+    table.upkeep.analyze()
+    assert {row.known_by for row in table.inspect.labels("host")} == {"statistics"}
+    assert {row.known_by for row in table.inspect.labels("host", FIRST_HALF)} <= {"metadata", "rows"}
+    table.ingest(points(random.Random(2), 50, ["c", "d"]))
+    found = table.inspect.labels("host")
+    assert [row.value for row in found] == ["a", "b", "c", "d"]
+    assert {row.known_by for row in found} <= {"metadata", "rows"}
+    assert table.inspect.series() == 8
+
+
+def test_values_that_had_another_type_are_read(lake):
+    table = lake.create_table("events", sort="host|timestamp/V2")
+    times = pa.array([START + timedelta(seconds=second) for second in range(3)], pa.timestamp("us", "UTC"))
+    table.ingest(pa.table({"host": ["a", "b", "c"], "timestamp": times, "code": [7, 8, 9]}))
+    table.upkeep.analyze()
+    table.retype.run("code", "string", old_values="cast")
+    later = pa.table({"host": ["a", "b", "c"], "timestamp": times, "code": ["x", "y", "7"]})
+    lake.table("events").ingest(later)
+    lake.table("events").upkeep.analyze()
+    assert [row.value for row in lake.table("events").inspect.labels("code")] == ["7", "8", "9", "x", "y"]
+    assert {row.known_by for row in lake.table("events").inspect.labels("host")} == {"statistics"}
+
+
 def test_an_older_version_has_its_own_labels(lake):
     table = lake.create_table("metrics", sort="metric_name|host|timestamp/V2")
     table.ingest(points(random.Random(1), 20, ["a"]))

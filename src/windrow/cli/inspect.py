@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import methodcaller
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -40,8 +41,6 @@ class _View:
     """Whether an older version of the table can be looked at."""
     has_limit: bool = False
     """Whether the method takes the limit, for views that may be long."""
-    has_files: bool = False
-    """Whether files can be named in place of a table: `Files` has the method too."""
 
 
 _VIEWS = (
@@ -86,13 +85,6 @@ _VIEWS = (
     ),
     _View("columns", "List the columns of TABLE with their types and Parquet field ids.", "name type field_id"),
     _View(
-        "statistics",
-        "List what is known of the columns of TABLE, or of Parquet files by path, glob or address: distinct values, "
-        "nulls, least and greatest.",
-        "column rows learnt_rows distinct distinct_error is_exact nulls minimum maximum",
-        has_files=True,
-    ),
-    _View(
         "sources",
         "List the sources of TABLE with the rows that came of each and those that were dropped.",
         "source commits rows late future conflicting unfit rounded",
@@ -114,9 +106,7 @@ def _add(view: _View) -> None:
     @pass_invocation
     def show(invocation: Invocation, table: str, limit: int | None, version: int | None = None) -> None:
         rows = methodcaller(view.name.replace("-", "_"), *([limit] if view.has_limit else []))
-        is_files = view.has_files and version is None and check_name(table) is not None
-        found = _of_files(invocation, table, rows) if is_files else _read(invocation, table, version, rows)
-        _answer(invocation, found[:limit], view.columns.split())
+        _answer(invocation, _read(invocation, table, version, rows)[:limit], view.columns.split())
 
     options = [_table, *([_version] if view.has_versions else []), _limit]
     for option in reversed(options):
@@ -141,6 +131,36 @@ def labels(
     """List the values of COLUMN in TABLE, a column of text, and whether metadata or the rows have each."""
     rows = _read(invocation, table, version, lambda views: views.labels(column, where))
     _answer(invocation, rows[:limit], ["value", "known_by"])
+
+
+@inspect.command()
+@_table
+@click.option(
+    "--puffin",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    help="Write the sketches of all columns of a table into a Puffin file.",
+)
+@_version
+@_limit
+@pass_invocation
+def statistics(invocation: Invocation, table: str, puffin: Path | None, version: int | None, limit: int | None) -> None:
+    """List what is known of the columns of TABLE, or of Parquet files by path, glob or address.
+
+    It is distinct values, nulls, least and greatest; `windrow analyze` learns them at once.
+    """
+    if version is None and puffin is None and check_name(table) is not None:
+        found = _of_files(invocation, table, lambda files: files.statistics())
+    else:
+        found = _read(invocation, table, version, lambda views: _statistics(views, puffin))
+    names = "column rows learnt_rows distinct distinct_error is_exact nulls minimum maximum"
+    _answer(invocation, found[:limit], names.split())
+
+
+def _statistics(views: Inspect, puffin: Path | None) -> Rows[Any]:
+    if puffin is not None:
+        puffin.write_bytes(views.puffin())
+    return views.statistics()
 
 
 @inspect.command()

@@ -1,4 +1,4 @@
-"""Label values and series of a table: what metadata is certain of is not looked for in the rows."""
+"""Label values and series of a table: what statistics or metadata are certain of is not looked for in the rows."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from windrow.model.timeseries import TIMESERIES_ID
 from windrow.questions.literals import fitted_exactly
 from windrow.questions.spelling import sql_name, sql_text
 from windrow.questions.where import parse_where
+from windrow.statistics.label_answers import LabelAnswers
 
 __all__ = ["LabelRow", "Labels"]
 
@@ -27,10 +28,11 @@ _MOST_NAMED = 1000
 
 @dataclass(frozen=True, slots=True)
 class LabelRow:
-    """A value of a column, and whether metadata or the rows told of it."""
+    """A value of a column, and where it was found."""
 
     value: str
     known_by: str
+    """`statistics`, which have all values; `metadata`; or `rows`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +43,14 @@ class Labels:
     relation: Relation
     settings: TableSettings
     scan: Callable[[str | None, Sequence[str]], Scan]
+    recorded: LabelAnswers | None = None
+    """What is on record in full; None where only rows and bounds are to be believed."""
 
     def values(self, column: str, where: str | None = None) -> Rows[LabelRow]:
         """Return the values of a column of text in the rows that meet a condition, in order; null is none of them."""
+        recorded = self._recorded(column) if where is None else None
+        if recorded is not None:
+            return Rows(LabelRow, tuple(LabelRow(value, "statistics") for value in recorded))
         known = self._known(column, where)[:_MOST_NAMED]
         conditions = [f"({where})"] if where else []
         conditions.append(f"{sql_name(column)} IS NOT NULL")
@@ -58,9 +65,26 @@ class Labels:
 
     def series(self, where: str | None = None) -> int:
         """Count the series in the rows that meet a condition: by their ids, or by metric and tags."""
-        rows = self.scan(where, self._identity()).to_duckdb()
+        identity = self._identity()
+        if where is None and self.recorded is not None and identity == [TIMESERIES_ID] and not self._changed(*identity):
+            counted = self.recorded.series()
+            if counted is not None:
+                return counted
+        rows = self.scan(where, identity).to_duckdb()
         [(count,)] = rows.distinct().aggregate("count(*)").fetchall()
         return int(count)
+
+    def _recorded(self, column: str) -> list[str] | None:
+        """All values of a column, where they are on record; attributes in maps are not."""
+        schema = self.relation.columns
+        is_column = column in schema.names and column not in self.relation.attributes
+        if self.recorded is None or not is_column or not is_text(schema.field(column).type) or self._changed(column):
+            return None
+        return self.recorded.values(column)
+
+    def _changed(self, column: str) -> bool:
+        """Whether a column had another type once, so that its values are not read as they are on record."""
+        return any(column in columns for columns in self.relation.old.values())
 
     def _known(self, column: str, where: str | None) -> list[str]:
         if column not in self.relation.columns.names:

@@ -52,6 +52,7 @@ class LabelCollector:
         self._series = Sketch()
         self._series_ids: list[npt.NDArray[np.int64] | None] = []
         self._pairs = {pair: Sketch() for pair in pairs_of(self._labels)}
+        self._has_ids = True
         self._metrics: dict[str, Sketch] = {}
         self._values: dict[str, tuple[str, ...]] = dict.fromkeys(self._labels, ())
 
@@ -87,11 +88,13 @@ class LabelCollector:
             chosen,
             len(self._metrics) - len(chosen),
             self._values,
+            self._has_ids,
         )
 
     def _add_series(self, sets: pa.Table) -> None:
         has_ids = TIMESERIES_ID in sets.column_names and types.is_integer(sets.schema.field(TIMESERIES_ID).type)
         ids = sets.column(TIMESERIES_ID).combine_chunks() if has_ids else _hashed(sets)
+        self._has_ids &= has_ids
         valid = ids.is_valid()
         coupons = coupons_of(ids.filter(valid))
         self._series.add(coupons)

@@ -85,6 +85,7 @@ def _stored(summary: LabelSummary) -> bytes:
         "known_rows": summary.known_rows,
         "labels": summary.labels,
         "series": None if summary.series_ids is None else ids.size,
+        "has_ids": summary.has_ids,
         "metrics": list(summary.metrics),
         "other_metrics": summary.other_metrics,
         "values": dict(summary.values),
@@ -124,4 +125,5 @@ def _read(data: bytes, file: FileId) -> LabelSummary:
         dict(zip(header["metrics"], others[len(pairs) :], strict=True)),
         int(header["other_metrics"]),
         {str(name): tuple(map(str, values)) for name, values in header["values"].items()},
+        bool(header["has_ids"]),
     )

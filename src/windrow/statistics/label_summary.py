@@ -69,6 +69,8 @@ class LabelSummary:
     """Metrics whose series are not counted."""
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """All values of a label that has few, in order, without null."""
+    has_ids: bool = False
+    """Whether the ids of series are in the rows, not made of their metric and tags."""
 
     @property
     def is_complete(self) -> bool:
@@ -135,7 +137,8 @@ def merged_labels(parts: Sequence[LabelSummary | None], file: FileId, rows: int)
         chosen,
         max(part.other_metrics for part in known) + len(metrics) - len(chosen),
     )
-    return replace(merged, values=_common_values(known)) if is_whole else merged
+    values = _common_values(known) if is_whole else {}
+    return replace(merged, values=values, has_ids=all(part.has_ids for part in known))
 
 
 def _common_values(parts: Sequence[LabelSummary]) -> dict[str, tuple[str, ...]]:

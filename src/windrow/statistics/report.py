@@ -8,10 +8,15 @@ from itertools import chain
 
 from windrow.metastore import Metastore
 from windrow.statistics.catalog import Catalog, TableCatalog
+from windrow.statistics.hashing import domain_of
 from windrow.statistics.layout import FileId, split_id_of
+from windrow.statistics.puffin import Blob
+from windrow.statistics.sketch import Sketch
 from windrow.statistics.table_summary import table_statistics
 
-__all__ = ["StatisticsRow", "column_rows", "statistics_rows"]
+__all__ = ["StatisticsRow", "column_rows", "sketch_blobs", "statistics_rows"]
+
+_PAGE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +64,23 @@ def column_rows(sizes: Mapping[FileId, int], names: Iterable[str], catalog: Cata
             minimum=None if column.minimum is None else str(column.minimum),
             maximum=None if column.maximum is None else str(column.maximum),
         )
+
+
+def sketch_blobs(metastore: Metastore, table_id: str, version: int) -> Iterator[Blob]:
+    """The sketch of each column of a table that has one, of all splits together, one column after the other.
+
+    Values that a column had before its type changed are left out: their hashes are others.
+    """
+    splits = [split for page in metastore.splits(table_id, version) for split in page]
+    rows, catalog = sum(split.row_count for split in splits), TableCatalog(metastore, table_id)
+    for column in metastore.columns(table_id, version):
+        sketch, known_rows = Sketch(), 0
+        for start in range(0, len(splits), _PAGE):
+            files = [split_id_of(split) for split in splits[start : start + _PAGE]]
+            for found in catalog.load(files, [column.name], with_samples=False).values():
+                summary = found[column.name]
+                if domain_of(summary.type) == domain_of(column.type):
+                    sketch.merge(summary.sketch)
+                    known_rows += summary.known_rows
+        if known_rows:
+            yield Blob(column.name, column.field_id, sketch, rows, known_rows)
