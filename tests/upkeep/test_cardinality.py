@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from windrow.errors import InvalidInput
 from windrow.testing import RecordingStore
 
+TSBS = Path(__file__).parents[1] / "data" / "tsbs"
 START, WINDOW = 1_699_900_200_000_000, 900_000_000
 
 
@@ -193,6 +196,21 @@ def test_merges_pass_labels_on_without_reading(lake, metrics):
         before.metrics,
     )
     assert metrics.upkeep.analyze().columns == 0
+
+
+def test_points_of_a_benchmark_that_others_made_are_counted(lake):
+    table = lake.create_table("cpu", sort="hostname|timestamp/V2", window="15m", mirror=False)
+    for path in sorted(TSBS.glob("*.parquet")):
+        table.ingest(pq.read_table(path))
+    found = lake.table("cpu").inspect.cardinality(learn=True)
+    labels = [row.column for row in found.columns if row.is_label]
+    assert (found.series, found.error, len(labels), len(found.pairs)) == (400, 0.0, 10, 45)
+    rows = pa.concat_tables(pq.read_table(path) for path in TSBS.glob("*.parquet"))
+    for row in found.columns:
+        assert (row.distinct, row.error) == (len(rows[row.column].unique()), 0.0)
+    for row in found.pairs:
+        count = rows.group_by(row.labels.split(", ")).aggregate([]).num_rows
+        assert row.distinct == pytest.approx(count, rel=4 * row.error)
 
 
 def test_an_empty_table_has_no_series(metrics):
