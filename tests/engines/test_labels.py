@@ -76,6 +76,27 @@ def test_labels_and_series_on_record_need_no_data(lake, tmp_path, seed):
     assert {row.known_by for row in found} == {"statistics"}
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_distinct_counts_of_sql_are_answered_by_statistics_that_have_them(lake, seed):
+    draw = random.Random(seed)
+    table = lake.create_table("metrics", sort="metric_name|host|timeseries_id|timestamp/V2")
+    for _ in range(2):
+        table.ingest(points(draw, 200, draw.sample(["a", "b", "web-1", "web-2", "", "x" * 90, "o'hara", None], 4)))
+    query = "select count(distinct host) as h, count(*) as n, count(distinct timeseries_id) as s from metrics"
+    assert "the answer" not in str(lake.explain(query))
+    expected = lake.sql(query).to_arrow()
+    table.upkeep.analyze()
+    assert "nothing is read: statistics have the answer" in str(lake.explain(query))
+    assert lake.sql(query).to_arrow().equals(expected)
+    for other in ("count(distinct value)", "count(distinct host) filter (value > 4)", "count(distinct host || 'x')"):
+        assert "the answer" not in str(lake.explain(f"select {other} from metrics"))
+    where = "select count(distinct host) as h from metrics where value > 4"
+    assert "the answer" not in str(lake.explain(where))
+    table.ingest(points(draw, 20, ["new"]))
+    counted = lake.sql("select count(distinct host) as h from metrics").to_dict()[0]["h"]
+    assert counted == len(lake.sql("select distinct host from metrics where host is not null").to_arrow())
+
+
 def test_rows_tell_of_splits_that_are_not_on_record(lake):
     table = lake.create_table("metrics", sort="metric_name|host|timeseries_id|timestamp/V2")
     table.ingest(points(random.Random(1), 50, ["a", "b"]))

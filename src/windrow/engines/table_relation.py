@@ -18,17 +18,19 @@ from windrow.model.points import is_text
 from windrow.model.predicate import Predicate
 from windrow.model.rows import Rows
 from windrow.model.split import SplitMetadata
+from windrow.model.timeseries import TIMESERIES_ID
 from windrow.planning.answers import table_answer, table_labels
 from windrow.planning.guessed_statistics import guessed_columns
 from windrow.planning.listed_files import ListedVersions
 from windrow.planning.scan_context import ScanContext
 from windrow.planning.scan_plan import ScanPlan
 from windrow.planning.table_plans import plan_table
-from windrow.questions.naming import Question
+from windrow.questions.naming import AggregateKind, Question
 from windrow.reading.pins import Hold
 from windrow.reading.read_context import ReadContext
 from windrow.sidecar.pruning import Step
 from windrow.statistics.cached_statistics import MOST_FILES, CachedStatistics
+from windrow.statistics.label_answers import LabelAnswers
 from windrow.statistics.layout import FileId, split_id_of
 from windrow.statistics.table_statistics import ColumnStatistics
 
@@ -145,7 +147,7 @@ class _Planner:
         table, seen = self.table, list[SplitMetadata]()
         values = self._answer(question) if question.aggregates else None
         if values is not None:
-            return ScanPlan((), Rows(Step, ()), values)
+            return ScanPlan((), Rows(Step, ()), values, answered_by=_answered_by(question))
         plan = plan_table(
             self.context,
             table.context.metastore,
@@ -168,12 +170,38 @@ class _Planner:
         """Counts and extremes without data, where metadata is certain of them."""
         table, seen = self.table, list[SplitMetadata]()
         lake = table.context
+        if any(each.kind is AggregateKind.DISTINCT for each in question.aggregates):
+            return self._distinct_counts(question)
         answer = table_answer(
             self.context, lake.metastore, table.record, table.version, lake.listed, question, self.schema, seen.extend
         )
         if answer is not None:
             self._read(seen)
         return answer
+
+    def _distinct_counts(self, question: Question) -> list[pa.Scalar] | None:
+        """Counts of distinct labels or series of all rows, where these are on record in full, and of what is beside."""
+        table, others = self.table, [each for each in question.aggregates if each.kind is not AggregateKind.DISTINCT]
+        columns = {each.column for each in question.aggregates if each.kind is AggregateKind.DISTINCT}
+        changed = any(not columns.isdisjoint(names) for names in self.context.old.values())
+        recordable = all(name == TIMESERIES_ID or is_text(self.schema.field(name).type) for name in columns)
+        if question.predicate is not None or changed or not recordable or not self.context.prune:
+            return None
+        recorded = LabelAnswers(table.context.metastore, table.record.table_id, table.version)
+        counts: dict[str, int | None] = {}
+        for name in columns:
+            counts[name] = recorded.distinct(name)
+            if counts[name] is None:
+                return None
+        rest = self._answer(replace(question, aggregates=tuple(others))) if others else []
+        if rest is None:
+            return None
+        values = iter(rest)
+        is_distinct = AggregateKind.DISTINCT
+        return [
+            pa.scalar(counts[each.column], pa.int64()) if each.kind is is_distinct else next(values)
+            for each in question.aggregates
+        ]
 
     def labels(self, column: str, where: Predicate | None) -> list[str]:
         """Values of a column of text of which metadata is certain."""
@@ -198,3 +226,8 @@ class _Planner:
         self.table.context.heat.asked(self.table.record.table_id, windows)
         if None in windows:
             self.registered.check(splits)
+
+
+def _answered_by(question: Question) -> str:
+    has_distinct = any(each.kind is AggregateKind.DISTINCT for each in question.aggregates)
+    return "statistics have" if has_distinct else "metadata has"

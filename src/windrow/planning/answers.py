@@ -169,6 +169,8 @@ def _chosen(
 def _value(asked: Aggregate, chosen: Sequence[_Chosen], schema: pa.Schema) -> pa.Scalar:
     if asked.kind is AggregateKind.ROWS:
         return pa.scalar(sum(each.rows for each in chosen), pa.int64())
+    if asked.kind is AggregateKind.DISTINCT:
+        raise _Unknown  # what bounds and null counts do not tell
     if asked.kind is AggregateKind.COUNT:
         return pa.scalar(sum(each.rows - _nulls(each, asked.column) for each in chosen), pa.int64())
     kind = schema.field(asked.column).type

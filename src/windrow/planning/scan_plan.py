@@ -56,6 +56,8 @@ class ScanPlan:
     steps: Rows[Step]
     answer: Sequence[pa.Scalar] | None = None
     """The aggregates of the question, where metadata is certain of them: nothing is read then."""
+    answered_by: str = "metadata has"
+    """Who has such an answer."""
     source: SourceKind | None = None
     """How the rows would arrive, where that was chosen."""
     statistics: Sequence[StatisticsUse] = ()

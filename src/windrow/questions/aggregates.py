@@ -80,5 +80,7 @@ def _aggregate(node: exp.Expr, column: Callable[[exp.Column], str | None]) -> Ag
         return None
     if kind is AggregateKind.COUNT and type(inner) is exp.Star and not any(inner.args.values()):
         return Aggregate(AggregateKind.ROWS)
+    if kind is AggregateKind.COUNT and isinstance(inner, exp.Distinct) and len(inner.expressions) == 1:
+        kind, inner = AggregateKind.DISTINCT, inner.expressions[0]
     name = column(inner) if isinstance(inner, exp.Column) and not isinstance(inner.this, exp.Star) else None
     return None if name is None else Aggregate(kind, name)

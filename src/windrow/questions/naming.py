@@ -40,6 +40,7 @@ class AggregateKind(StrEnum):
 
     ROWS = "rows"
     COUNT = "count"
+    DISTINCT = "count distinct"
     MINIMUM = "min"
     MAXIMUM = "max"
 

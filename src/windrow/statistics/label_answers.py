@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from windrow.metastore import Metastore
 from windrow.model.split import SplitMetadata
+from windrow.model.timeseries import TIMESERIES_ID
 from windrow.statistics.label_catalog import LabelCatalog
 from windrow.statistics.label_summary import LabelSummary
 from windrow.statistics.layout import split_id_of
@@ -36,6 +37,13 @@ class LabelAnswers:
             found.update(values)
         return sorted(found)
 
+    def distinct(self, column: str) -> int | None:
+        """How many values a column has, not counting null; None where only rows tell."""
+        if column == TIMESERIES_ID:
+            return self.series()
+        values = self.values(column)
+        return None if values is None else len(values)
+
     def series(self) -> int | None:
         """How many ids of series there are; None where only rows tell."""
         found: set[int] = set()
@@ -52,8 +60,10 @@ class LabelAnswers:
         """
         catalog = LabelCatalog(self.metastore, self.table_id)
         for page in self.metastore.splits(self.table_id, self.version, page_size=_PAGE):
-            known = catalog.load([split_id_of(split) for split in page])
-            yield from (_whole(split, known.get(split.split_id)) for split in page)
+            # where nothing is on record, the first split shows it
+            for part in (page[:1], page[1:]):
+                known = catalog.load([split_id_of(split) for split in part]) if part else {}
+                yield from (_whole(split, known.get(split.split_id)) for split in part)
 
 
 def _whole(split: SplitMetadata, summary: LabelSummary | None) -> LabelSummary | None:

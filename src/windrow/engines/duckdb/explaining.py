@@ -135,7 +135,7 @@ def _funnel(bound: Bound, *, was_run: bool) -> TableFunnel:
 
 def _why(bound: Bound) -> str:
     if isinstance(bound.source, MetadataAnswer):
-        return "nothing is read: metadata has the answer"
+        return f"nothing is read: {bound.source.plan.answered_by} the answer"
     if bound.question.predicate is None:
         return "read whole: no condition of the query can be asked of metadata"
     return f"what is left may hold rows that meet {spelled(bound.question.predicate)}"
