@@ -13,6 +13,7 @@ import pytest
 from windrow.errors import InvalidInput
 from windrow.testing import RecordingStore
 
+CONDITIONS = ("pod is null", "pod is not null", "pod = 'pod 1'", "coalesce(pod, '') = ''")
 TSBS = Path(__file__).parents[1] / "data" / "tsbs"
 START, WINDOW = 1_699_900_200_000_000, 900_000_000
 
@@ -138,6 +139,8 @@ def test_columns_that_came_later_are_null_before(metrics):
     assert {row.column: (row.distinct, row.error) for row in found.columns}["pod"] == (4, 0.0)
     pairs = {row.labels: row.distinct for row in found.pairs}
     assert pairs["host, pod"] == exact(metrics, "case when pod is not null then (host, pod) end")
+    counted = {text: metrics.sql(f"select * from metrics where {text}").to_arrow().num_rows for text in CONDITIONS}
+    assert counted == {"pod is null": 40, "pod is not null": 40, "pod = 'pod 1'": 10, "coalesce(pod, '') = ''": 40}
     [pod] = [row for row in metrics.inspect.statistics() if row.column == "pod"]
     assert (pod.nulls, pod.learnt_rows) == (40, 80)
 
