@@ -59,10 +59,16 @@ def _quiet() -> Iterator[None]:
 
 
 def _work_once() -> None:
-    """Ingest, merge and query a few tables of made-up points, in a folder that is removed."""
+    """Ingest, merge and query a few tables of made-up points, and learn of them, in a folder that is removed."""
     from windrow.lake import connect
+    from windrow.learning import LearningSettings
 
-    with TemporaryDirectory(prefix="windrow-compile-") as folder, connect(Path(folder)) as lake:
+    # Whatever that costs, and however long it takes.
+    statistics = LearningSettings(1e6, seconds_at_close=600)
+    with (
+        TemporaryDirectory(prefix="windrow-compile-") as folder,
+        connect(Path(folder), statistics=statistics) as lake,
+    ):
         for name, sort, distance in _TABLES:
             table = lake.create_table(name, sort=sort, window="1h", bloom_filters=("host",))
             for batch, rows in enumerate((_LARGE, _LARGE, _SMALL, _SMALL)):
@@ -72,6 +78,7 @@ def _work_once() -> None:
                 f"select host, avg(value) from {name} where host = 'h1' and timestamp >= '2023-11-14 22:13:30Z'"
                 " group by host"
             ).to_arrow()
+            lake.sql(f"select * from {name}").to_arrow()
 
 
 def _points(first: int, rows: int) -> pa.Table:

@@ -1,14 +1,54 @@
-"""One column of one row group is learnt, in the way that costs least."""
+"""Chunks of a column are learnt, each in the way that costs least."""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.errors import WindrowError
 from windrow.learning.decoding import decoded_values
-from windrow.learning.tasks import Task
+from windrow.learning.pages import Values, open_pages, values_of
+from windrow.learning.tasks import Rank, Task
 
-__all__ = ["learn_chunk"]
+__all__ = ["learn_chunks"]
+
+_log = logging.getLogger(__name__)
 
 
-def learn_chunk(task: Task) -> None:
-    """Learn what a task is about."""
-    scanned, column, row_group = task.scanned, task.column, task.row_group
-    scanned.collector.add(row_group, 0, {column.name: decoded_values(scanned, column, row_group)})
+def learn_chunks(task: Task) -> list[int]:
+    """Learn what a task is about; returns the row groups that were left, since they cost more than was expected."""
+    scanned, column = task.scanned, task.column
+    # What fails once is not tried again.
+    scanned.failed.update((column.name, row_group) for row_group in task.row_groups)
+    open_groups, postponed = list(task.row_groups), list[int]()
+    for values in _fast(task, postponed):
+        if values.sampled is None:
+            scanned.collector.add(values.row_group, 0, {column.name: values.values})
+        else:
+            scanned.collector.add_values(
+                column.name, values.row_group, values.values, values.null_count, values.sampled
+            )
+        open_groups.remove(values.row_group)
+    scanned.failed.difference_update((column.name, row_group) for row_group in task.row_groups)
+    for row_group in [each for each in open_groups if each not in postponed]:
+        scanned.failed.add((column.name, row_group))
+        scanned.collector.add(row_group, 0, {column.name: decoded_values(scanned, column, row_group)})
+        scanned.failed.discard((column.name, row_group))
+    return postponed
+
+
+def _fast(task: Task, postponed: list[int]) -> Iterator[Values]:
+    """Yield what our own kernels read; trouble is left to pyarrow, which says what it is."""
+    try:
+        pages = open_pages(task.scanned, task.column, task.row_groups)
+        places = [place for place in range(len(task.row_groups)) if pages.readable[place]]
+        if task.rank is Rank.DICTIONARY:
+            others = np.flatnonzero(~pages.in_dictionary).tolist()
+            postponed += [pages.row_groups[place] for place in others]
+            places = [place for place in places if pages.in_dictionary[place]]
+        yield from values_of(pages, places)
+    except (WindrowError, pa.ArrowException, OSError) as error:
+        _log.debug("%s", error)

@@ -12,17 +12,17 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from windrow import forking
-from windrow.learning.chunks import learn_chunk
+from windrow.learning.chunks import learn_chunks
 from windrow.learning.earnings import Earnings
 from windrow.learning.fetched_bytes import FetchedBytes
 from windrow.learning.log import QueryLog, ReportedScan, ScannedRelation
-from windrow.learning.scanned_files import ScannedFile, whole_row_groups
+from windrow.learning.scanned_files import FlatColumn, ScannedFile, whole_row_groups
 from windrow.learning.settings import LearningSettings
-from windrow.learning.tasks import Task, Tasks, tasks_of
+from windrow.learning.tasks import Rank, Task, Tasks, tasks_of
 from windrow.model.predicate import columns_of
 from windrow.planning.data_files import DataFile, file_id_of, local_sidecar
 from windrow.planning.scan_context import ScanContext
@@ -43,6 +43,8 @@ _LEAST = 0.0002
 """Seconds of CPU that reading a report takes."""
 _MOST_FILES = 64
 _MOST_SETTLED = 256
+_WEIGHT = 0.3
+"""Of the last task, in what those of its rank are expected to cost."""
 _STORED_EVERY = 2.0
 """Seconds after which what was learnt is stored, if there is more to do."""
 _CLOSING = 10.0
@@ -114,6 +116,7 @@ class _Work:
         self._idle = threading.Event()
         self._earnings: Earnings | None = None
         self._stored = time.monotonic()
+        self._factors = dict.fromkeys(Rank, 1.0)
         self._thread = threading.Thread(target=self._run, name="windrow-learner", daemon=True)
         self._is_here = True
         self._busy_since: float | None = None
@@ -174,10 +177,12 @@ class _Work:
             earnings.work(self._guarded, self._add, scan)
         while self.tasks and self._may_go_on():
             self._earn(earnings)
-            if self.tasks.first.cost > earnings.balance:
+            first = self.tasks.first
+            if first.cost * self._factors[first.rank] > earnings.balance:
                 break
             task = self.tasks.pop()
-            earnings.work(self._guarded, self._learn, task)
+            took = earnings.work(self._guarded, self._learn, task)
+            self._factors[task.rank] += (took / task.cost - self._factors[task.rank]) * _WEIGHT
             if time.monotonic() - self._stored > _STORED_EVERY:
                 earnings.work(self._guarded, self._store)
         earnings.work(self._guarded, self._store)
@@ -232,11 +237,7 @@ class _Work:
                 continue
             scanned = self._scanned(virtual.files[number], sidecars[number], scan.relation.catalog)
             scanned.data.add(units.get(number, ()))
-            for task in tasks_of(
-                scanned, row_groups, columns, conditions, only_dictionaries=self.settings.only_dictionaries
-            ):
-                self.tasks.add(task)
-                is_known = False
+            is_known &= self._add_chunks(scanned, scanned.open_chunks(columns, row_groups), conditions)
         return is_known
 
     def _sidecars(self, virtual: VirtualFile) -> dict[int, Sidecar]:
@@ -256,12 +257,31 @@ class _Work:
         self.files.move_to_end(key)
         return scanned
 
+    def _add_chunks(
+        self,
+        scanned: ScannedFile,
+        chunks: Iterable[tuple[FlatColumn, int]],
+        conditions: frozenset[str],
+        least: Rank = Rank.DICTIONARY,
+    ) -> bool:
+        """Add what is not there to the tasks; whether there is nothing to be learnt."""
+        is_known = True
+        fresh = []
+        for column, row_group in chunks:
+            if self.tasks.has(scanned, column, row_group):
+                is_known = False
+            else:
+                fresh.append((column, row_group))
+        for task in tasks_of(scanned, fresh, conditions, least):
+            if task.rank is Rank.DICTIONARY or not self.settings.only_dictionaries:
+                self.tasks.add(task)
+                is_known = False
+        return is_known
+
     def _learn(self, task: Task) -> None:
-        scanned, column, row_group = task.scanned, task.column, task.row_group
-        # What fails once is not tried again.
-        scanned.failed.add((column.name, row_group))
-        learn_chunk(task)
-        scanned.failed.discard((column.name, row_group))
+        left = learn_chunks(task)
+        # They come when it is the turn of what costs as much.
+        self._add_chunks(task.scanned, [(task.column, each) for each in left], frozenset(), Rank.OTHER)
 
     def _store(self) -> None:
         """Store what was learnt, of files that are still those that were read."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
 
 import numpy as np
+import numpy.typing as npt
 
 from windrow.learning.scanned_files import FlatColumn, ScannedFile
 from windrow.parquet import chunk as c
@@ -44,29 +45,32 @@ class Rank(IntEnum):
 
 _NANOSECONDS = {Rank.DICTIONARY: 8.0, Rank.CONDITION: 25.0, Rank.OTHER: 25.0, Rank.LONG: 120.0}
 """What a value costs, before any was learnt."""
+_BATCH = 0.01
+"""Row groups are learnt together up to about so many seconds."""
+_MOST_TOGETHER = 64
 _FIXED = 0.0005
 """What a chunk costs besides, in seconds."""
 
 
 @dataclass(order=True, slots=True)
 class Task:
-    """One column in one row group that is to be learnt."""
+    """A column that is to be learnt in some row groups."""
 
     rank: Rank
     cost: float
     """Seconds of CPU, by what others of the rank took."""
     scanned: ScannedFile = field(compare=False)
     column: FlatColumn = field(compare=False)
-    row_group: int = field(compare=False)
+    row_groups: tuple[int, ...] = field(compare=False)
 
     @property
-    def key(self) -> tuple[object, ...]:
-        """What tells it from others."""
-        return self.scanned.layout.file, self.column.name, self.row_group
+    def keys(self) -> set[tuple[object, ...]]:
+        """What tells its parts from others."""
+        return {(self.scanned.layout.file, self.column.name, row_group) for row_group in self.row_groups}
 
 
 class Tasks:
-    """Tasks in the order in which they are worth doing; each is there once."""
+    """Tasks in the order in which they are worth doing; each chunk is there once."""
 
     def __init__(self) -> None:
         self._heap: list[Task] = []
@@ -76,14 +80,16 @@ class Tasks:
         return len(self._heap)
 
     def add(self, task: Task) -> bool:
-        """Add a task; whether there was room for it."""
-        if task.key in self._keys:
-            return True
+        """Add a task whose chunks are not there; whether there was room for it."""
         if len(self._heap) >= _MOST_TASKS:
             return False
-        self._keys.add(task.key)
+        self._keys |= task.keys
         heapq.heappush(self._heap, task)
         return True
+
+    def has(self, scanned: ScannedFile, column: FlatColumn, row_group: int) -> bool:
+        """Whether a chunk is there."""
+        return (scanned.layout.file, column.name, row_group) in self._keys
 
     @property
     def first(self) -> Task:
@@ -93,7 +99,7 @@ class Tasks:
     def pop(self) -> Task:
         """Take that one out."""
         task = heapq.heappop(self._heap)
-        self._keys.discard(task.key)
+        self._keys -= task.keys
         return task
 
     def files(self) -> set[ScannedFile]:
@@ -102,22 +108,35 @@ class Tasks:
 
 
 def tasks_of(
-    scanned: ScannedFile,
-    row_groups: list[int],
-    columns: frozenset[str],
-    conditions: frozenset[str],
-    *,
-    only_dictionaries: bool,
+    scanned: ScannedFile, chunks: Iterable[tuple[FlatColumn, int]], conditions: frozenset[str], least: Rank
 ) -> Iterator[Task]:
-    """Yield what is open of some columns in some row groups."""
-    chunks: dict[str, np.ndarray[tuple[int], np.dtype[np.void]]] = {}
-    for column, row_group in scanned.open_chunks(columns, row_groups):
-        if column.name not in chunks:
-            chunks[column.name] = scanned.chunks(column)
-        chunk = chunks[column.name][row_group]
-        rank = _rank(column, chunk, column.name in conditions)
-        if rank is Rank.DICTIONARY or not only_dictionaries:
-            yield Task(rank, cost_of(rank, int(chunk["num_values"])), scanned, column, row_group)
+    """Yield tasks for some chunks of a file, those that are alike together; none comes before a rank."""
+    records: dict[str, npt.NDArray[np.void]] = {}
+    batches: dict[tuple[str, Rank], _Batch] = {}
+    for column, row_group in chunks:
+        if column.name not in records:
+            records[column.name] = scanned.chunks(column)
+        chunk = records[column.name][row_group]
+        rank = max(_rank(column, chunk, has_condition=column.name in conditions), least)
+        batch = batches.setdefault((column.name, rank), _Batch(column))
+        batch.row_groups.append(row_group)
+        batch.values += int(chunk["num_values"])
+        if cost_of(rank, batch.values) > _BATCH or len(batch.row_groups) >= _MOST_TOGETHER:
+            yield batches.pop((column.name, rank)).task(rank, scanned)
+    for (_, rank), batch in batches.items():
+        yield batch.task(rank, scanned)
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Row groups of a column that are learnt together."""
+
+    column: FlatColumn
+    row_groups: list[int] = field(default_factory=list)
+    values: int = 0
+
+    def task(self, rank: Rank, scanned: ScannedFile) -> Task:
+        return Task(rank, cost_of(rank, self.values), scanned, self.column, tuple(self.row_groups))
 
 
 def cost_of(rank: Rank, values: int) -> float:
@@ -125,7 +144,7 @@ def cost_of(rank: Rank, values: int) -> float:
     return _FIXED + values * _NANOSECONDS[rank] * 1e-9
 
 
-def _rank(column: FlatColumn, chunk: np.void, has_condition: bool) -> Rank:  # noqa: FBT001
+def _rank(column: FlatColumn, chunk: np.void, *, has_condition: bool) -> Rank:
     is_short = _is_short(column, chunk)
     if chunk["flags"] & c.HAS_DICTIONARY_OFFSET and is_short:
         return Rank.DICTIONARY

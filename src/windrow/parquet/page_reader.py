@@ -34,6 +34,7 @@ __all__ = [
     "Fixed",
     "Unpacked",
     "are_sound",
+    "decimals_of_bytes",
     "scan_pages",
     "unpack",
     "unreadable",
@@ -205,7 +206,7 @@ class Unpacked:
         self._refuse((pages[:, 1] - pages[:, 0]) % width != 0, [self.owners[page] for page in plain.tolist()])
         data, stretches = self.words.view(np.uint8), np.concatenate([self.dictionaries[:, :2], pages])
         raw = np.concatenate([np.zeros(width, np.uint8), *(data[start:end] for start, end in stretches.tolist())])
-        numbers = _decimals(raw.reshape(-1, width))
+        numbers = decimals_of_bytes(raw.reshape(-1, width))
         counts = (pages[:, 1] - pages[:, 0]) // width
         places: npt.NDArray[Any] = np.arange(1, len(numbers), dtype=np.uint32)
         entries = places[: int(self.dictionaries[:, 2].sum())]
@@ -294,7 +295,7 @@ class Unpacked:
             raise Damaged(f"{owners[wrong]}: a page cannot be decoded; the file is damaged, write it again")
 
 
-def _decimals(raw: npt.NDArray[np.uint8]) -> npt.NDArray[np.void]:
+def decimals_of_bytes(raw: npt.NDArray[np.uint8]) -> npt.NDArray[np.void]:
     """Numbers of 16 bytes from such of fewer, one a row, with the high byte first."""
     numbers = np.zeros((len(raw), 16), np.uint8)
     numbers[:, : raw.shape[1]] = raw[:, ::-1]
@@ -363,7 +364,10 @@ def _inflate(source: memoryview, pages: Records, chunks: Chunks) -> tuple[npt.ND
     if np.isin(codecs, (Codec.ZSTD, Codec.UNCOMPRESSED)).all():
         _inflate_zstd(source, pages, levels, codecs == Codec.UNCOMPRESSED, words, chunks)
     else:
-        words.data.cast("B")[: int(offsets[-1])] = b"".join(_inflate_each(source, pages, levels, codecs, chunks))
+        room, at = words.view(np.uint8), 0
+        for part in _inflate_each(source, pages, levels, codecs, chunks):
+            room[at : at + len(part)] = np.frombuffer(part, np.uint8)
+            at += len(part)
     return words, offsets
 
 

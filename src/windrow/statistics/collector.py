@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.errors import InvalidInput
@@ -116,15 +117,38 @@ class FileCollector:
 
         The rows of the sample stay unknown there.
         """
-        size = max(entries.nbytes, 1)
-        if not collects(self.layout, entries.type) or not self.wants(name, row_group) or not self._budget.allows(size):
+        self.add_values(name, row_group, entries, null_count)
+
+    def add_values(
+        self, name: str, row_group: int, values: pa.Array, null_count: int, sampled: pa.Array | None = None
+    ) -> None:
+        """Take all values that a column has in a row group, each once or more often, in the place of its rows.
+
+        `sampled` are the values at the rows of the sample that lie there, in their order; None leaves these unknown.
+        """
+        size = max(values.nbytes, 1)
+        if not collects(self.layout, values.type) or not self.wants(name, row_group) or not self._budget.allows(size):
             return
         began = self._budget.clock()
-        summary, used = self._own(name, entries.type), used_values(entries)
-        summary.sketch.add(coupons_of(used))
-        facts = replace(facts_of(used, used), null_count=null_count)
-        self._known[name] = self._completed(name, summary, row_group, facts)
+        summary, used = self._own(name, values.type), used_values(values)
+        facts = Facts()
+        for start in range(0, len(used), _PIECE):
+            piece = used.slice(start, _PIECE)
+            summary.sketch.add(coupons_of(piece))
+            facts = facts.plus(facts_of(piece, piece))
+        if sampled is not None and summary.sample is not None:
+            low, _ = self.sampled_rows(row_group)
+            sample = self._own_sample(summary, summary.sample)
+            summary = replace(summary, sample=sample.with_values(np.arange(low, low + len(sampled)), sampled))
+        self._known[name] = self._completed(name, summary, row_group, replace(facts, null_count=null_count))
         self._budget.spend(size, began)
+
+    def sampled_rows(self, row_group: int) -> tuple[int, npt.NDArray[np.int64]]:
+        """The rows of the sample that lie in a row group, counted there, and the place of the first in the sample."""
+        start, end = self.layout.starts[row_group], self.layout.starts[row_group + 1]
+        positions = sample_positions(self.layout.fingerprint, self.layout.rows)
+        low, high = np.searchsorted(positions, [start, end])
+        return int(low), positions[low:high] - start
 
     def _add(self, name: str, row_group: int, first_row: int, values: pa.Array) -> None:
         rows = self.layout.row_groups[row_group]
@@ -172,9 +196,13 @@ class FileCollector:
         sample = summary.sample
         if sample is None:
             return summary
-        if sample.draw != self.layout.fingerprint:
-            sample = empty_sample(self.layout, summary.type)
+        sample = self._own_sample(summary, sample)
         return replace(summary, sample=self._sampled(sample, int(self.layout.starts[row_group]) + first_row, values))
+
+    def _own_sample(self, summary: ColumnSummary, sample: ColumnSample) -> ColumnSample:
+        """The sample of the rows that are drawn of this very file; one of others is left."""
+        is_own = sample.draw == self.layout.fingerprint
+        return sample if is_own else empty_sample(self.layout, summary.type)
 
     def _sampled(self, sample: ColumnSample, start: int, values: pa.Array) -> ColumnSample:
         """The sample with those of its rows that lie in a piece of the file."""
