@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from windrow.errors import WindrowError
 from windrow.learning.decoding import decoded_values
-from windrow.learning.pages import Values, open_pages, values_of
+from windrow.learning.pages import Rows, open_pages, values_of
 from windrow.learning.tasks import Rank, Task
+from windrow.statistics.collector import RowGroupValues
 
 __all__ = ["learn_chunks"]
 
@@ -24,23 +25,25 @@ def learn_chunks(task: Task) -> list[int]:
     # What fails once is not tried again.
     scanned.failed.update((column.name, row_group) for row_group in task.row_groups)
     open_groups, postponed = list(task.row_groups), list[int]()
+    entries = list[RowGroupValues]()
     for values in _fast(task, postponed):
-        if values.sampled is None:
-            scanned.collector.add(values.row_group, 0, {column.name: values.values})
+        if isinstance(values, RowGroupValues):
+            entries.append(values)
         else:
-            scanned.collector.add_values(
-                column.name, values.row_group, values.values, values.null_count, values.sampled
-            )
+            scanned.collector.add(values.row_group, 0, {column.name: values.rows})
         open_groups.remove(values.row_group)
+    scanned.collector.add_row_groups(column.name, entries)
     scanned.failed.difference_update((column.name, row_group) for row_group in task.row_groups)
     for row_group in [each for each in open_groups if each not in postponed]:
-        scanned.failed.add((column.name, row_group))
-        scanned.collector.add(row_group, 0, {column.name: decoded_values(scanned, column, row_group)})
-        scanned.failed.discard((column.name, row_group))
+        try:
+            scanned.collector.add(row_group, 0, {column.name: decoded_values(scanned, column, row_group)})
+        except (WindrowError, pa.ArrowException, OSError) as error:
+            _log.debug("statistics are not collected: %s, column %s: %s", scanned.file.uri, column.name, error)
+            scanned.failed.add((column.name, row_group))
     return postponed
 
 
-def _fast(task: Task, postponed: list[int]) -> Iterator[Values]:
+def _fast(task: Task, postponed: list[int]) -> Iterator[Rows | RowGroupValues]:
     """Yield what our own kernels read; trouble is left to pyarrow, which says what it is."""
     try:
         pages = open_pages(task.scanned, task.column, task.row_groups)

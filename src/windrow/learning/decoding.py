@@ -29,7 +29,11 @@ def decoded_values(scanned: ScannedFile, column: FlatColumn, row_group: int) -> 
     file = pq.ParquetFile(
         Handle(_OneChunk(virtual, scanned.data)), read_dictionary=[column.name] if is_text and is_short else []
     )
-    return _in_one(file.read(use_threads=False).column(0))
+    values = _in_one(file.read(use_threads=False).column(0))
+    if pa.types.is_dictionary(values.type):
+        # The codes of a damaged page may name entries that there are not.
+        values.validate(full=True)
+    return values
 
 
 class _OneChunk:

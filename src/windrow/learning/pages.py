@@ -23,9 +23,10 @@ from windrow.parquet.chunk import Encoding
 from windrow.parquet.page_grammar import DICTIONARY_PAGE
 from windrow.parquet.page_reader import Chunks, Records, Unpacked, scan_pages, unpack, unreadable
 from windrow.parquet.schema import PhysicalType
+from windrow.statistics.collector import RowGroupValues
 from windrow.statistics.values import is_bytes
 
-__all__ = ["Values", "open_pages", "values_of"]
+__all__ = ["Pages", "Rows", "open_pages", "values_of"]
 
 Longs = npt.NDArray[np.int64]
 Truths = npt.NDArray[np.bool_]
@@ -35,15 +36,11 @@ _MORE = 3.0
 """In rows of any order all entries are met among entries times logarithm of them, and so many entries more."""
 
 
-class Values(NamedTuple):
-    """What a column holds in a row group."""
+class Rows(NamedTuple):
+    """All rows of a column in a row group."""
 
     row_group: int
-    values: pa.Array
-    """All values, each once or more often; with `sampled` None those of all rows."""
-    null_count: int = 0
-    sampled: pa.Array | None = None
-    """Those at the rows of the sample."""
+    rows: pa.Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +117,7 @@ def open_pages(scanned: ScannedFile, column: FlatColumn, row_groups: Sequence[in
     return Pages(scanned, column, row_groups, records, data, chunks, pages, in_dictionary, readable)
 
 
-def values_of(pages: Pages, places: Sequence[int]) -> Iterator[Values]:
+def values_of(pages: Pages, places: Sequence[int]) -> Iterator[Rows | RowGroupValues]:
     """Yield the values of some of the chunks, which are readable; those that are not yielded are for others."""
     if not places:
         return
@@ -150,22 +147,22 @@ def _size(column: FlatColumn) -> int:
     return (_decimal_width(column) or 0) if word is None else np.dtype(word).itemsize
 
 
-def _decoded(pages: Pages, place: int) -> Values:
+def _decoded(pages: Pages, place: int) -> Rows:
     """All rows of a chunk of fixed width."""
     chunks, chosen = pages.take([place], np.ones(len(pages.pages), bool))
     unpacked = unpack(memoryview(pages.data), chosen, chunks)
     width = _decimal_width(pages.column)
     if width is not None:
         found = unpacked.decimals(width)
-        return Values(pages.row_groups[place], fixed_array(pages.column, found.values, found.valid))
+        return Rows(pages.row_groups[place], fixed_array(pages.column, found.values, found.valid))
     found = unpacked.fixed(word_of(pages.column))
-    return Values(pages.row_groups[place], fixed_array(pages.column, found.values, found.valid))
+    return Rows(pages.row_groups[place], fixed_array(pages.column, found.values, found.valid))
 
 
 # ---- by entries
 
 
-def _of_entries(pages: Pages, places: Sequence[int]) -> Iterator[Values]:
+def _of_entries(pages: Pages, places: Sequence[int]) -> Iterator[RowGroupValues]:
     """The values of chunks by the entries that stand for them: of some pages, and of all where these leave some."""
     some = _chosen_pages(pages, places)
     rest = []
@@ -176,7 +173,7 @@ def _of_entries(pages: Pages, places: Sequence[int]) -> Iterator[Values]:
             yield values
     if rest:
         for values in _by_entries(pages, rest, np.ones(len(pages.pages), bool), is_last=True):
-            assert isinstance(values, Values)  # noqa: S101 (all pages were looked at)
+            assert isinstance(values, RowGroupValues)  # noqa: S101 (all pages were looked at)
             yield values
 
 
@@ -200,7 +197,9 @@ def _chosen_pages(pages: Pages, places: Sequence[int]) -> Truths:
     return chosen
 
 
-def _by_entries(pages: Pages, places: Sequence[int], chosen: Truths, *, is_last: bool) -> Iterator[Values | int]:
+def _by_entries(
+    pages: Pages, places: Sequence[int], chosen: Truths, *, is_last: bool
+) -> Iterator[RowGroupValues | int]:
     """The values of each chunk; its place where pages that were not chosen may use entries that these do not."""
     from windrow.kernels.places import entries_at, mark_entries, ordinals_at
 
@@ -225,7 +224,9 @@ def _by_entries(pages: Pages, places: Sequence[int], chosen: Truths, *, is_last:
             continue
         own = entries.of_chunk(number, used, is_all_used=missing[number] == 0)
         nulls = _null_count(pages, place, unpacked, entries.table[owners == number])
-        yield Values(pages.row_groups[place], own, nulls, sampled.slice(cuts[number], cuts[number + 1] - cuts[number]))
+        yield RowGroupValues(
+            pages.row_groups[place], own, nulls, sampled.slice(cuts[number], cuts[number + 1] - cuts[number])
+        )
 
 
 def _sampled_rows(pages: Pages, places: Sequence[int], chosen: Truths) -> tuple[Longs, list[int]]:

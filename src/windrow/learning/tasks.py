@@ -43,12 +43,12 @@ class Rank(IntEnum):
     """Texts that hardly repeat."""
 
 
-_NANOSECONDS = {Rank.DICTIONARY: 8.0, Rank.CONDITION: 25.0, Rank.OTHER: 25.0, Rank.LONG: 120.0}
+_NANOSECONDS = {Rank.DICTIONARY: 4.0, Rank.CONDITION: 20.0, Rank.OTHER: 20.0, Rank.LONG: 100.0}
 """What a value costs, before any was learnt."""
 _BATCH = 0.01
 """Row groups are learnt together up to about so many seconds."""
 _MOST_TOGETHER = 64
-_FIXED = 0.0005
+_FIXED = 0.001
 """What a chunk costs besides, in seconds."""
 
 

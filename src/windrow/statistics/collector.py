@@ -7,8 +7,9 @@ groups that a query skips stay open. What was learnt is handed out as summaries,
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,10 +21,10 @@ from windrow.statistics.hashing import coupons_of, domain_of
 from windrow.statistics.layout import MOST_ROW_GROUPS, FileLayout
 from windrow.statistics.sample import ColumnSample, sample_positions
 from windrow.statistics.sketch import LG_K
-from windrow.statistics.synopsis import Facts, facts_of
+from windrow.statistics.synopsis import Facts, facts_of, facts_of_parts
 from windrow.statistics.values import settled_type, used_values, without_views
 
-__all__ = ["MOST_COLUMNS", "Budget", "FileCollector", "collects"]
+__all__ = ["MOST_COLUMNS", "Budget", "FileCollector", "RowGroupValues", "collects"]
 
 MOST_COLUMNS = 256
 """Columns of one file that have statistics: those that queries read first."""
@@ -52,6 +53,17 @@ class Budget:
         """Take off bytes that were looked at since a moment of the clock."""
         self.bytes -= size
         self.seconds -= self.clock() - began
+
+
+class RowGroupValues(NamedTuple):
+    """What a column holds in a row group."""
+
+    row_group: int
+    values: pa.Array
+    """All values that are not null, each once or more often."""
+    null_count: int
+    sampled: pa.Array | None
+    """The values at the rows of the sample that lie there, in their order; None leaves these unknown."""
 
 
 @dataclass
@@ -117,31 +129,40 @@ class FileCollector:
 
         The rows of the sample stay unknown there.
         """
-        self.add_values(name, row_group, entries, null_count)
+        size = max(entries.nbytes, 1)
+        if collects(self.layout, entries.type) and self.wants(name, row_group) and self._budget.allows(size):
+            self.add_row_groups(name, [RowGroupValues(row_group, used_values(entries), null_count, None)])
 
-    def add_values(
-        self, name: str, row_group: int, values: pa.Array, null_count: int, sampled: pa.Array | None = None
-    ) -> None:
-        """Take all values that a column has in a row group, each once or more often, in the place of its rows.
-
-        `sampled` are the values at the rows of the sample that lie there, in their order; None leaves these unknown.
-        """
-        size = max(values.nbytes, 1)
-        if not collects(self.layout, values.type) or not self.wants(name, row_group) or not self._budget.allows(size):
+    def add_row_groups(self, name: str, parts: Sequence[RowGroupValues]) -> None:
+        """Take what a column holds in whole row groups, in the place of their rows; all of it is of one type."""
+        parts = [part for part in parts if self.wants(name, part.row_group)]
+        if not parts or not collects(self.layout, parts[0].values.type):
             return
-        began = self._budget.clock()
-        summary, used = self._own(name, values.type), used_values(values)
-        facts = Facts()
-        for start in range(0, len(used), _PIECE):
-            piece = used.slice(start, _PIECE)
-            summary.sketch.add(coupons_of(piece))
-            facts = facts.plus(facts_of(piece, piece))
-        if sampled is not None and summary.sample is not None:
-            low, _ = self.sampled_rows(row_group)
-            sample = self._own_sample(summary, summary.sample)
-            summary = replace(summary, sample=sample.with_values(np.arange(low, low + len(sampled)), sampled))
-        self._known[name] = self._completed(name, summary, row_group, replace(facts, null_count=null_count))
-        self._budget.spend(size, began)
+        began, summary = self._budget.clock(), self._own(name, parts[0].values.type)
+        values = pa.concat_arrays([part.values for part in parts])
+        for start in range(0, len(values), _PIECE):
+            summary.sketch.add(coupons_of(values.slice(start, _PIECE)))
+        facts = facts_of_parts(values, np.cumsum([0, *(len(part.values) for part in parts)]))
+        synopses = summary.synopses.with_row_groups(
+            {
+                part.row_group: replace(each, null_count=part.null_count) if part.null_count else each
+                for part, each in zip(parts, facts, strict=True)
+            }
+        )
+        self._known[name] = replace(summary, synopses=synopses, sample=self._with_parts(summary, parts))
+        for part in parts:
+            self._parts.pop((name, part.row_group), None)
+        self._changed.add(name)
+        self._budget.spend(max(values.nbytes, 1), began)
+
+    def _with_parts(self, summary: ColumnSummary, parts: Sequence[RowGroupValues]) -> ColumnSample | None:
+        """The sample with its rows in some row groups."""
+        sampled = [(self.sampled_rows(part.row_group)[0], part.sampled) for part in parts if part.sampled is not None]
+        if summary.sample is None or not sampled:
+            return summary.sample
+        places = np.concatenate([np.arange(low, low + len(values)) for low, values in sampled])
+        found = pa.concat_arrays([values for _, values in sampled])
+        return self._own_sample(summary, summary.sample).with_values(places, found)
 
     def sampled_rows(self, row_group: int) -> tuple[int, npt.NDArray[np.int64]]:
         """The rows of the sample that lie in a row group, counted there, and the place of the first in the sample."""

@@ -6,7 +6,9 @@ all of them were read. Bounds of long texts are shortened outwards. NaN is in no
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,9 +17,9 @@ import pyarrow as pa
 
 from windrow.pruning.bounds import Bounds, Mask
 from windrow.pruning.types import ColumnType, Family
-from windrow.statistics.values import column_type_of, extent_of, used_values
+from windrow.statistics.values import column_type_of, decimals_of, extent_of, numbers_of, used_values
 
-__all__ = ["LONGEST_BOUND", "MOST_SYNOPSES", "Facts", "Synopses", "facts_of", "group_size_for"]
+__all__ = ["LONGEST_BOUND", "MOST_SYNOPSES", "Facts", "Synopses", "facts_of", "facts_of_parts", "group_size_for"]
 
 MOST_SYNOPSES = 100
 """Synopses of a column in one file."""
@@ -68,6 +70,24 @@ def facts_of(values: pa.Array, used: pa.Array | None = None) -> Facts:
     return Facts(_plain(low), _plain(high), values.null_count, has_nan, (low_exact, high_exact), is_empty=False)
 
 
+def facts_of_parts(values: pa.Array, bounds: npt.NDArray[np.int64]) -> list[Facts]:
+    """The facts of parts of an array without nulls, by where each begins and the last ends."""
+    places = list(pairwise(bounds.tolist()))
+    column_type = column_type_of(values.type)
+    numbers = None
+    if column_type.dtype != "object" and column_type.family not in (Family.TEXT, Family.BINARY, Family.OPAQUE):
+        numbers = decimals_of(values)[0] if pa.types.is_decimal(values.type) else numbers_of(values)
+    if numbers is None or (column_type.family is Family.FLOAT and np.isnan(numbers).any()):
+        return [facts_of(part, part) for part in (values.slice(first, end - first) for first, end in places)]
+    filled = [first for first, end in places if end > first]
+    if not filled:
+        return [Facts()] * len(places)
+    ends = zip(
+        np.minimum.reduceat(numbers, filled).tolist(), np.maximum.reduceat(numbers, filled).tolist(), strict=True
+    )
+    return [Facts(*next(ends), is_empty=False) if end > first else Facts() for first, end in places]
+
+
 def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
@@ -107,11 +127,18 @@ class Synopses:
 
     def with_row_group(self, row_group: int, facts: Facts) -> Synopses:
         """The same after one more row group was read; a second time changes nothing."""
-        if self.covered[row_group]:
+        return self.with_row_groups({row_group: facts})
+
+    def with_row_groups(self, read: Mapping[int, Facts]) -> Synopses:
+        """The same after some more row groups were read."""
+        if all(self.covered[row_group] for row_group in read):
             return self
-        place, covered, known = row_group // self.group_size, self.covered.copy(), list(self.facts)
-        covered[row_group] = True
-        known[place] = known[place].plus(facts)
+        covered, known = self.covered.copy(), list(self.facts)
+        for row_group, facts in read.items():
+            if not covered[row_group]:
+                covered[row_group] = True
+                place = row_group // self.group_size
+                known[place] = known[place].plus(facts)
         return replace(self, facts=tuple(known), covered=covered)
 
     def union(self, other: Synopses) -> Synopses:
