@@ -8,7 +8,7 @@ import json
 import pytest
 from benchmarks.measure import names
 
-ON_SPARK = ("ingest", "spark_query")
+ON_SPARK = ("ingest", "spark_joins", "spark_query")
 
 
 def cases():

@@ -22,7 +22,7 @@ from windrow.engines.duckdb.request import Request
 from windrow.engines.duckdb.table_functions import DatabaseCall
 from windrow.engines.lake_tables import LakeTables
 from windrow.engines.table_relation import read_context
-from windrow.errors import Closed
+from windrow.errors import Closed, NotFound
 from windrow.learning.log import ScannedRelation
 from windrow.questdb.registry import database_folder, find_table, table_folder
 from windrow.questdb.snapshot import open_snapshot
@@ -90,6 +90,16 @@ class LakeQueries:
         tables: Tables = self.tables if at is None else _OneAtVersion(self.tables, *at)
         given = as_tables(frames, tables.named(frames)) if frames else {}
         return Request(query, tables, self._foreign, self._database, params, given, frames_named)
+
+    def relation(self, name: str) -> Relation:
+        """What the name of a table, or the path or address of Parquet files, stands for; none such is `NotFound`."""
+        table = self.tables.named([name])
+        if table:
+            return next(iter(table.values()))()
+        files = self._foreign(name) if name.endswith(".parquet") else None
+        if files is None:
+            raise NotFound(f"{name!r} is no table of the lake and no path of Parquet files; check its spelling")
+        return files
 
     def _foreign(self, pattern: str) -> Relation | None:
         """What the path or address of Parquet files stands for in a query."""

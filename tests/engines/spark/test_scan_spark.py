@@ -173,4 +173,4 @@ def test_a_client_of_spark_connect_gets_the_same_rows(folder):
     program = [sys.executable, str(Path(__file__).with_name("connect_scan.py")), table.context.url]
     told = subprocess.run(program, check=True, capture_output=True, text=True, timeout=300).stdout.splitlines()[-1]
     wanted = sum(value is not None and not value <= 0 for value in rows["value"].to_pylist())
-    assert json.loads(told) == {"native": wanted, "tasks": wanted, "source": wanted}
+    assert json.loads(told) == {"native": wanted, "tasks": wanted, "source": wanted, "sql": wanted}

@@ -8,12 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import duckdb
 import pyarrow as pa
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
+from windrow.engines.duckdb.join_orders import known_of, referred_columns, statistics_of
+from windrow.engines.duckdb.relations import Relation
+from windrow.engines.duckdb.sample_conditions import evaluate_with
 from windrow.questions.explicit_order import Target, rewrite
 from windrow.questions.join_blocks import JoinBlock, NotUnderstood, join_blocks
+from windrow.questions.naming import Naming
 from windrow.statistics.join_cardinality import Cardinalities
 from windrow.statistics.join_choice import Choice, candidate, is_worth_a_look
 from windrow.statistics.join_graph import JoinGraph, JoinTree
@@ -21,10 +26,24 @@ from windrow.statistics.join_order import with_small_builds, written_order
 from windrow.statistics.selectivity import Evaluate
 from windrow.statistics.table_statistics import TableStatistics
 
-__all__ = ["MOST_BROADCAST_ROWS", "reordered_for_spark"]
+__all__ = ["MOST_BROADCAST_ROWS", "in_better_order_for_spark", "reordered_for_spark"]
 
 MOST_BROADCAST_ROWS = 100_000
 """Fewer rows are sent to every executor."""
+
+
+def in_better_order_for_spark(query: str, relations: Mapping[str, Relation], cursor: duckdb.DuckDBPyConnection) -> str:
+    """Return a query in the SQL of Spark in the order of joins that statistics tell; as it is where none is better.
+
+    Relations have the names that the query has for them. The cursor tries conditions on samples.
+    """
+    try:
+        naming = Naming.of(parse_one(query, read="spark"))
+    except (SqlglotError, RecursionError):
+        return query
+    columns = referred_columns(naming, relations)
+    known = known_of(relations, statistics_of(relations, columns))
+    return reordered_for_spark(query, known.schemas, known.tables, evaluate_with(cursor)) or query
 
 
 def reordered_for_spark(
