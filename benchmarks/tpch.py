@@ -48,8 +48,8 @@ def load(connection: duckdb.DuckDBPyConnection, folder: Path, name: str) -> None
     connection.execute(f"create or replace table {name} as from '{folder}/{name}.parquet'")
 
 
-def over_files(query: str, folder: Path) -> str:
-    """The text of a query that names files by their paths."""
+def over_files(query: str, folder: Path | str) -> str:
+    """The text of a query that names files by their paths, or by their addresses."""
     return QUERIES[query].format(**{name: f"'{folder}/{name}.parquet'" for name in TABLES})
 
 

@@ -77,6 +77,9 @@ def test_types_of_delta_and_spark(kind, delta, spark):
         (pa.float64(), Decimal("0.1"), 0.1),
         (pa.timestamp("us"), date(2026, 1, 1), datetime(2026, 1, 1)),  # noqa: DTZ001
         (pa.date32(), "2026-01-01", date(2026, 1, 1)),
+        (pa.date32(), datetime(2026, 1, 1), date(2026, 1, 1)),  # noqa: DTZ001
+        (pa.date32(), datetime(2026, 1, 1, 12), None),  # noqa: DTZ001
+        (pa.date32(), datetime(2026, 1, 1, tzinfo=UTC), None),
         (pa.date64(), "2026-01-01", None),
         (pa.decimal128(5, 2), Decimal("1.5"), Decimal("1.5")),
         (pa.decimal128(5, 2), 1.5, None),

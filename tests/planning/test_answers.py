@@ -218,3 +218,47 @@ def test_without_pruning_everything_is_read(gone, tmp_path):
 def test_a_query_that_is_wrong_is_refused_as_ever(gone):
     with pytest.raises(windrow.errors.InvalidInput, match="nothing"):
         gone.sql("select min(nothing) from t")
+
+
+@pytest.fixture
+def given(tmp_path):
+    """A table of a registered file, which has statistics; nobody knows whether there is a NaN."""
+    with windrow.connect(tmp_path / "lake", cache=CacheSettings(folder=tmp_path / "cache"), statistics=0) as lake:
+        table = lake.create_table("t", sort="ts/V2", timestamp="ts", mirror=False)
+        times = pa.array([START + timedelta(seconds=second) for second in range(100)], TYPES["ts"])
+        values = [float(number) for number in range(1, 101)]
+        odd = [math.nan if number == 77 else float(number) for number in range(1, 101)]
+        path = tmp_path / "given.parquet"
+        pq.write_table(pa.table({"ts": times, "v": values, "odd": odd}), path, row_group_size=10)
+        table.register.run(path)
+        yield lake
+
+
+def test_the_greatest_of_floats_is_known_once_it_was_learnt_that_none_is_nan(given):
+    lake = given
+    query = "select max(v) as m from t"
+    assert lake.sql(query).to_dict() == [{"m": 100.0}]
+    assert why(lake, query).startswith("read whole")
+    lake.table("t").upkeep.analyze(["v", "odd"])
+    assert lake.sql(query).to_dict() == [{"m": 100.0}]
+    assert why(lake, query) == "nothing is read: metadata has the answer, with what queries learnt of v"
+    assert lake.sql("select max(v) as m, count(*) as c from t where v <= 50").to_dict() == [{"m": 50.0, "c": 50}]
+
+
+def test_a_nan_that_was_met_is_the_greatest(given):
+    lake = given
+    lake.table("t").upkeep.analyze()
+    [row] = lake.sql("select max(odd) as m from t").to_dict()
+    assert math.isnan(row["m"])
+    assert lake.sql("select max(odd) as m from t where odd < 50").to_dict() == [{"m": 49.0}]
+
+
+def test_a_row_group_of_which_nothing_is_known_may_hold_a_nan(given):
+    lake = given
+    lake.table("t").upkeep.analyze(["odd"])
+    assert why(lake, "select max(v) as m from t").startswith("read whole")
+
+
+def why(lake, query):
+    (found,) = lake.explain(query).tables
+    return found.why

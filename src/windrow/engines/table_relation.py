@@ -16,10 +16,9 @@ from windrow.model.epochs import OldColumns
 from windrow.model.expected import expected_columns
 from windrow.model.points import is_text
 from windrow.model.predicate import Predicate
-from windrow.model.rows import Rows
 from windrow.model.split import SplitMetadata
 from windrow.model.timeseries import TIMESERIES_ID
-from windrow.planning.answers import table_answer, table_labels
+from windrow.planning.answers import answered, table_answer, table_labels
 from windrow.planning.guessed_statistics import guessed_columns
 from windrow.planning.listed_files import ListedVersions
 from windrow.planning.scan_context import ScanContext
@@ -28,7 +27,6 @@ from windrow.planning.table_plans import plan_table
 from windrow.questions.naming import AggregateKind, Question
 from windrow.reading.pins import Hold
 from windrow.reading.read_context import ReadContext
-from windrow.sidecar.pruning import Step
 from windrow.statistics.cached_statistics import MOST_FILES, CachedStatistics
 from windrow.statistics.label_answers import LabelAnswers
 from windrow.statistics.layout import FileId, split_id_of
@@ -145,9 +143,9 @@ class _Planner:
     def plan(self, question: Question, *, explain: bool = False) -> ScanPlan:
         """Plan a scan; where metadata has all that is wanted, the plan has it."""
         table, seen = self.table, list[SplitMetadata]()
-        values = self._answer(question) if question.aggregates else None
-        if values is not None:
-            return ScanPlan((), Rows(Step, ()), values, answered_by=_answered_by(question))
+        answer = self._answer(question) if question.aggregates else None
+        if answer is not None:
+            return answer
         plan = plan_table(
             self.context,
             table.context.metastore,
@@ -166,7 +164,7 @@ class _Planner:
         """Plan a scan, and count how much there was to begin with."""
         return self.plan(question, explain=True)
 
-    def _answer(self, question: Question) -> list[pa.Scalar] | None:
+    def _answer(self, question: Question) -> ScanPlan | None:
         """Counts and extremes without data, where metadata is certain of them."""
         table, seen = self.table, list[SplitMetadata]()
         lake = table.context
@@ -179,7 +177,7 @@ class _Planner:
             self._read(seen)
         return answer
 
-    def _distinct_counts(self, question: Question) -> list[pa.Scalar] | None:
+    def _distinct_counts(self, question: Question) -> ScanPlan | None:
         """Counts of distinct labels or series of all rows, where these are on record in full, and of what is beside."""
         table, others = self.table, [each for each in question.aggregates if each.kind is not AggregateKind.DISTINCT]
         columns = {each.column for each in question.aggregates if each.kind is AggregateKind.DISTINCT}
@@ -193,15 +191,16 @@ class _Planner:
             counts[name] = recorded.distinct(name)
             if counts[name] is None:
                 return None
-        rest = self._answer(replace(question, aggregates=tuple(others))) if others else []
+        rest = self._answer(replace(question, aggregates=tuple(others))) if others else answered(())
         if rest is None:
             return None
-        values = iter(rest)
+        values = iter(rest.answer or ())
         is_distinct = AggregateKind.DISTINCT
-        return [
+        counted = [
             pa.scalar(counts[each.column], pa.int64()) if each.kind is is_distinct else next(values)
             for each in question.aggregates
         ]
+        return replace(rest, answer=counted, answered_by="statistics have")
 
     def labels(self, column: str, where: Predicate | None) -> list[str]:
         """Values of a column of text of which metadata is certain."""
@@ -226,8 +225,3 @@ class _Planner:
         self.table.context.heat.asked(self.table.record.table_id, windows)
         if None in windows:
             self.registered.check(splits)
-
-
-def _answered_by(question: Question) -> str:
-    has_distinct = any(each.kind is AggregateKind.DISTINCT for each in question.aggregates)
-    return "statistics have" if has_distinct else "metadata has"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from datetime import date, datetime
+from datetime import date, datetime, time
 from decimal import Decimal
 from typing import TypeAlias
 
@@ -31,6 +31,7 @@ _TIME = re.compile(
 )
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 """The form in which engines write them: in it, text has the order of the bytes."""
+_MIDNIGHT = time()
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
@@ -121,7 +122,9 @@ def moment(value: Literal) -> Literal | None:
 
 
 def day(value: Literal) -> Literal | None:
-    """A date, or a text in the form of one."""
+    """A date, a text in the form of one, or the time at which one begins."""
+    if isinstance(value, datetime) and value.tzinfo is None and value.time() == _MIDNIGHT:
+        return value.date()
     return value if type(value) is date else _parsed(_DATE, date.fromisoformat, value)
 
 

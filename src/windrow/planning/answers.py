@@ -7,9 +7,10 @@ tell (NaN, which of the two zeros) must not matter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from decimal import Decimal
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,18 +20,21 @@ from numpy.typing import NDArray
 
 from windrow.metastore import Metastore, TableRecord
 from windrow.model.predicate import Predicate, columns_of
+from windrow.model.rows import Rows
 from windrow.model.split import SplitMetadata
 from windrow.planning.listed_files import ListedSplits, ListedVersions
 from windrow.planning.scan_context import ScanContext
+from windrow.planning.scan_plan import ScanPlan, learnt_columns
+from windrow.planning.synopses import LearntColumn, StatisticsUse, others_of, summed_uses, uses_of
 from windrow.planning.table_plans import time_range
 from windrow.planning.units import Unit
 from windrow.planning.virtual_schema import arrow_schema
 from windrow.questions.naming import Aggregate, AggregateKind, Question
 from windrow.sidecar.columns import Bound
 from windrow.sidecar.flat_columns import is_flat
-from windrow.sidecar.pruning import SidecarPruner, nan_free
+from windrow.sidecar.pruning import SidecarPruner, Step, nan_free
 
-__all__ = ["counted_nulls", "extremes", "table_answer", "table_labels"]
+__all__ = ["answered", "counted_nulls", "extremes", "table_answer", "table_labels"]
 
 _FULL_LENGTH = ("parquet-cpp-arrow", "windrow")
 """Those who write bounds of text and of long numbers in full, or none."""
@@ -41,6 +45,8 @@ class _Chosen(NamedTuple):
 
     unit: Unit
     places: NDArray[np.int64]
+    learnt: Callable[[Sequence[str]], Mapping[str, LearntColumn]]
+    """What queries learnt of columns in them."""
 
     @property
     def rows(self) -> int:
@@ -60,8 +66,8 @@ def table_answer(
     question: Question,
     types: pa.Schema,
     see: Callable[[Sequence[SplitMetadata]], None] = lambda _: None,
-) -> list[pa.Scalar] | None:
-    """Return the value of each aggregate over the rows that fulfil the predicate; None where the rows must be read.
+) -> ScanPlan | None:
+    """Plan aggregates over the rows that fulfil the predicate, with their values; None where rows must be read.
 
     `types` are those of the table's columns. `see` is shown the splits that matter, and may refuse some. Of columns
     that had another type in earlier schema epochs only rows can tell.
@@ -78,7 +84,7 @@ def table_answer(
     splits = [each.splits[place] for each, near in zip(found, places, strict=True) for place in near.tolist()]
     see(splits)
     if predicate is None and all(each.kind is AggregateKind.ROWS for each in aggregates):
-        return [pa.scalar(sum(split.row_count for split in splits), pa.int64())] * len(aggregates)
+        return answered([pa.scalar(sum(split.row_count for split in splits), pa.int64())] * len(aggregates))
     for each, near in zip(found, places, strict=True):
         each.open(context, near)
     with ExitStack() as locks:
@@ -90,9 +96,15 @@ def table_answer(
                 for each, near in zip(found, places, strict=True)
                 for unit in _chosen(context, each, near, predicate)
             ]
-            return [_value(each, chosen, types) for each in aggregates]
+            uses: list[StatisticsUse] = []
+            return answered([_value(each, chosen, types, uses) for each in aggregates], uses)
         except _Unknown:
             return None
+
+
+def answered(values: Sequence[pa.Scalar], uses: Iterable[StatisticsUse] = ()) -> ScanPlan:
+    """The plan of a question whose values are there; `uses` are the statistics that it took."""
+    return ScanPlan((), Rows(Step, ()), values, statistics=summed_uses(uses))
 
 
 def _places(found: ListedSplits, within: tuple[int, int] | None, predicate: Predicate | None) -> NDArray[np.int64]:
@@ -142,7 +154,7 @@ def _labels(
     for chosen in _chosen(context, found, places, predicate, partly=True):
         for kind in (AggregateKind.MINIMUM, AggregateKind.MAXIMUM):
             with suppress(_Unknown):
-                labels.update(_bounds(chosen, Aggregate(kind, column), pa.large_string()).to_pylist())
+                labels.update(_bounds(chosen, Aggregate(kind, column), pa.large_string(), []).to_pylist())
     return labels
 
 
@@ -158,15 +170,17 @@ def _chosen(
     pruner = None if predicate is None else SidecarPruner(predicate)
     for unit in found.units(context, places):
         asked = unit.filled & np.isin(unit.files, places)
+        learnt = partial(learnt_columns, context, unit, found.files, wanted=asked)
         if pruner is not None and asked.any():
-            may_match, all_match = pruner.judge(unit.sidecar)
+            known = learnt(pruner.columns)
+            may_match, all_match = pruner.judge(unit.sidecar, others_of(known) if known else None)
             if not partly and (asked & may_match & ~all_match).any():
                 raise _Unknown
             asked = asked & may_match & all_match
-        yield _Chosen(unit, np.flatnonzero(asked))
+        yield _Chosen(unit, np.flatnonzero(asked), learnt)
 
 
-def _value(asked: Aggregate, chosen: Sequence[_Chosen], schema: pa.Schema) -> pa.Scalar:
+def _value(asked: Aggregate, chosen: Sequence[_Chosen], schema: pa.Schema, uses: list[StatisticsUse]) -> pa.Scalar:
     if asked.kind is AggregateKind.ROWS:
         return pa.scalar(sum(each.rows for each in chosen), pa.int64())
     if asked.kind is AggregateKind.DISTINCT:
@@ -174,7 +188,7 @@ def _value(asked: Aggregate, chosen: Sequence[_Chosen], schema: pa.Schema) -> pa
     if asked.kind is AggregateKind.COUNT:
         return pa.scalar(sum(each.rows - _nulls(each, asked.column) for each in chosen), pa.int64())
     kind = schema.field(asked.column).type
-    bounds = [_bounds(each, asked, kind) for each in chosen]
+    bounds = [_bounds(each, asked, kind, uses) for each in chosen]
     values = pa.chunked_array([pa.array([], kind), *bounds], kind)
     extreme = pc.min_max(values)["min" if asked.kind is AggregateKind.MINIMUM else "max"]
     if pa.types.is_floating(kind) and extreme.as_py() == 0:
@@ -222,7 +236,7 @@ def _nulls(chosen: _Chosen, column: str) -> int:
     return int(count.sum())
 
 
-def _bounds(chosen: _Chosen, asked: Aggregate, kind: pa.DataType) -> pa.Array:
+def _bounds(chosen: _Chosen, asked: Aggregate, kind: pa.DataType, uses: list[StatisticsUse]) -> pa.Array:
     """The extremes of a column in each row group that has values, with the type that it has in the table."""
     position = _position(chosen, asked.column)
     if position is None or not len(chosen.places):
@@ -237,8 +251,9 @@ def _bounds(chosen: _Chosen, asked: Aggregate, kind: pa.DataType) -> pa.Array:
     own = own.value_type if pa.types.is_dictionary(own) else own
     if pa.types.is_floating(own):
         # NaN is greater than all numbers, and in no bound.
-        if asked.kind is AggregateKind.MAXIMUM and not np.all(nan_free(sidecar, position, chosen.places)[filled]):
-            raise _Unknown
+        hidden = filled & ~nan_free(sidecar, position, chosen.places)
+        if asked.kind is AggregateKind.MAXIMUM and hidden.any():
+            uses.append(_without_nan(chosen, asked.column, hidden))
     elif bound.values.dtype.kind == "O" and not all(
         _writes_in_full(each.extensions.created_by) for each in chosen.unit.singles
     ):
@@ -247,6 +262,16 @@ def _bounds(chosen: _Chosen, asked: Aggregate, kind: pa.DataType) -> pa.Array:
         return _typed(bound, filled, own).cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
         raise _Unknown from None
+
+
+def _without_nan(chosen: _Chosen, column: str, hidden: NDArray[np.bool_]) -> StatisticsUse:
+    """Which statistics show that a column has no NaN in row groups of which the sidecar does not know."""
+    learnt = chosen.learnt([column]).get(column)
+    if learnt is None or not learnt.nan_free[chosen.places[hidden]].all():
+        raise _Unknown
+    judged = np.zeros(len(chosen.unit.owners), bool)
+    judged[chosen.places] = True
+    return next(uses_of(chosen.unit, [column], judged))
 
 
 def _writes_in_full(writer: str | None) -> bool:

@@ -28,7 +28,7 @@ from windrow.planning.data_files import DataFile, open_sidecars
 from windrow.planning.listed_files import ListedFiles
 from windrow.planning.page_indexes import page_indexes
 from windrow.planning.scan_context import ScanContext
-from windrow.planning.synopses import LearntColumn, StatisticsUse, learnt_column, summed_uses, uses_of
+from windrow.planning.synopses import LearntColumn, StatisticsUse, learnt_column, others_of, summed_uses, uses_of
 from windrow.planning.units import Unit, bundled
 from windrow.planning.virtual_file import VirtualFile, lay_out
 from windrow.planning.virtual_schema import column_names, merged_schema, positions_in, schema_of
@@ -38,7 +38,7 @@ from windrow.sidecar import Sidecar
 from windrow.sidecar.granule_bounds import PageIndexes
 from windrow.sidecar.pruning import Granules, SidecarPruner, Step
 
-__all__ = ["ScanPlan", "plan_files", "plan_listed", "summed"]
+__all__ = ["ScanPlan", "learnt_columns", "plan_files", "plan_listed", "summed"]
 
 _FEW_GRANULES = 8
 """Sets of columns of which it is known where they can be cut."""
@@ -232,6 +232,23 @@ def _row_groups(
     return kept
 
 
+def learnt_columns(
+    context: ScanContext,
+    unit: Unit,
+    files: Sequence[DataFile],
+    names: Iterable[str],
+    wanted: NDArray[np.bool_],
+) -> dict[str, LearntColumn]:
+    """What queries learnt of columns in some row groups, where the sidecar does not know all."""
+    learnt: dict[str, LearntColumn] = {}
+    for name in names:
+        column = unit.learnt.get_or_make(name, partial(learnt_column, unit, name))
+        if column is not None and context.statistics is not None:
+            column.load(context.statistics, files, wanted)
+            learnt[name] = column
+    return learnt
+
+
 def _by_synopses(
     context: ScanContext,
     unit: Unit,
@@ -242,19 +259,13 @@ def _by_synopses(
     filled: NDArray[np.bool_],
 ) -> NDArray[np.bool_]:
     """The row groups that are left by what queries learnt, where the sidecar does not know all."""
-    learnt: dict[str, LearntColumn] = {}
-    for name in pruner.columns:
-        column = unit.learnt.get_or_make(name, partial(learnt_column, unit, name))
-        if column is not None and context.statistics is not None:
-            column.load(context.statistics, files, filled if counted.explain else kept)
-            learnt[name] = column
+    learnt = learnt_columns(context, unit, files, pruner.columns, filled if counted.explain else kept)
     if counted.explain:
         counted.uses.extend(uses_of(unit, pruner.columns, filled))
-    if not any(column.is_known for column in learnt.values()) or not kept.any():
+    others = others_of(learnt) if learnt else None
+    if others is None or not kept.any():
         return kept
-    left = pruner.prune_more(
-        unit.sidecar, kept, lambda name, kind: learnt[name].bounds(kind) if name in learnt else None
-    )
+    left = pruner.prune_more(unit.sidecar, kept, others)
     counted.steps.append(Step("synopses", "row groups", int(kept.sum()), int(left.sum())))
     return left
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -23,13 +23,13 @@ from windrow.pruning.bounds import Mask
 from windrow.pruning.key_bounds import KeyBounds
 from windrow.pruning.types import ColumnType, Family
 from windrow.sidecar.flat_columns import flat_column
-from windrow.sidecar.pruning import nan_free
+from windrow.sidecar.pruning import OthersOf, nan_free
 
 if TYPE_CHECKING:
     from windrow.statistics.cached_catalog import CachedCatalog
     from windrow.statistics.column_summary import ColumnSummary
 
-__all__ = ["LearntColumn", "StatisticsUse", "learnt_column", "summed_uses", "uses_of"]
+__all__ = ["LearntColumn", "StatisticsUse", "learnt_column", "others_of", "summed_uses", "uses_of"]
 
 _MOST_LOADED = 1_000
 """Files of which synopses of a column are looked up for one plan; those of more files are looked up by later ones."""
@@ -197,6 +197,13 @@ def _converted(values: NDArray[Any], has: Mask, own: ColumnType, wanted: ColumnT
     least, most = np.iinfo(wanted.dtype).min, np.iinfo(wanted.dtype).max
     fits = np.array([least <= int(value) <= most for value in values.tolist()], bool)
     return np.where(fits, values, 0).astype(wanted.dtype), has & fits
+
+
+def others_of(learnt: Mapping[str, LearntColumn]) -> OthersOf | None:
+    """What is certain of columns beside what a sidecar knows; None where nothing is."""
+    if not any(column.is_known for column in learnt.values()):
+        return None
+    return lambda name, column_type: learnt[name].bounds(column_type) if name in learnt else None
 
 
 def uses_of(unit: Unit, names: Iterable[str], judged: Mask) -> Iterator[StatisticsUse]:

@@ -121,9 +121,9 @@ class SidecarPruner:
         """The row groups, of those that may match, that the sidecar and others leave together."""
         return self._inquiry(sidecar).by_others(kept, others)
 
-    def judge(self, sidecar: Sidecar) -> Verdict:
+    def judge(self, sidecar: Sidecar, others: OthersOf | None = None) -> Verdict:
         """What null counts and bounds prove of each row group: that no row matches, or that every row does."""
-        return self._inquiry(sidecar).verdict()
+        return self._inquiry(sidecar).verdict(others)
 
     def prune_granules(self, sidecar: Sidecar, kept: Mask) -> list[Granules]:
         """What is left of each row group that may match."""
@@ -237,28 +237,17 @@ class _Inquiry:
 
     def by_others(self, kept: Mask, others: OthersOf) -> Mask:
         """The row groups, of those that may match, that bounds leave where others complete them."""
-        row_groups = _RowGroups(self._sidecar, self._columns, np.flatnonzero(kept))
-        completed_bounds: dict[str, Bounds | None] = {}
-
-        def bounds_of(name: str) -> Bounds | None:
-            if name not in completed_bounds:
-                own, column = row_groups.bounds_of(name), self._columns.get(name)
-                more = None if column is None else others(name, column.type)
-                if own is not None and more is not None:
-                    own = completed(own, more.take(row_groups.places))
-                completed_bounds[name] = own
-            return completed_bounds[name]
-
+        row_groups = _RowGroups(self._sidecar, self._columns, np.flatnonzero(kept), others)
         left = np.zeros(len(kept), bool)
-        left[row_groups.places] = self._pruner.judge(len(row_groups), bounds_of).may_match
+        left[row_groups.places] = self._pruner.judge(len(row_groups), row_groups.bounds_of).may_match
         return left
 
     def _count(self) -> int:
         return len(next(iter(self._bounds.values())).count)
 
-    def verdict(self) -> Verdict:
-        """What null counts and bounds prove of all row groups."""
-        row_groups = _RowGroups(self._sidecar, self._columns)
+    def verdict(self, others: OthersOf | None = None) -> Verdict:
+        """What null counts and bounds prove of all row groups, completed by others."""
+        row_groups = _RowGroups(self._sidecar, self._columns, others=others)
         return self._pruner.judge(len(row_groups), row_groups.bounds_of)
 
     def by_filters(self, kept: Mask, read: Read | None) -> Mask:
@@ -316,14 +305,21 @@ class _Inquiry:
 
 
 class _RowGroups:
-    """Row groups of a sidecar, all or some, and the bounds of their columns."""
+    """Row groups of a sidecar, all or some, and the bounds of their columns, which `others` complete."""
 
-    def __init__(self, sidecar: Sidecar, columns: Mapping[str, FlatColumn], places: _Places | None = None) -> None:
+    def __init__(
+        self,
+        sidecar: Sidecar,
+        columns: Mapping[str, FlatColumn],
+        places: _Places | None = None,
+        others: OthersOf | None = None,
+    ) -> None:
         self.places = np.arange(sidecar.row_group_count) if places is None else places
         self._sidecar = sidecar
         self._columns = columns
         self._cached: dict[str, Bounds] = {}
         self._chosen = None if places is None else self.places
+        self._others = others
 
     def __len__(self) -> int:
         return len(self.places)
@@ -332,7 +328,9 @@ class _RowGroups:
         """The bounds of a column in every row group."""
         column = self._columns.get(name)
         if column is not None and name not in self._cached:
-            self._cached[name] = self._bounds(column)
+            more = None if self._others is None else self._others(name, column.type)
+            bounds = self._bounds(column)
+            self._cached[name] = bounds if more is None else completed(bounds, more.take(self.places))
         return self._cached.get(name)
 
     def hides_values(self, column: FlatColumn) -> Mask:

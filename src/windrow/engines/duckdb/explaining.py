@@ -135,7 +135,9 @@ def _funnel(bound: Bound, *, was_run: bool) -> TableFunnel:
 
 def _why(bound: Bound) -> str:
     if isinstance(bound.source, MetadataAnswer):
-        return f"nothing is read: {bound.source.plan.answered_by} the answer"
+        learnt = [use.column for use in bound.source.plan.statistics if use.learnt]
+        with_them = f", with what queries learnt of {', '.join(learnt)}" if learnt else ""
+        return f"nothing is read: {bound.source.plan.answered_by} the answer{with_them}"
     if bound.question.predicate is None:
         return "read whole: no condition of the query can be asked of metadata"
     return f"what is left may hold rows that meet {spelled(bound.question.predicate)}"
