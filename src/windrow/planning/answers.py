@@ -45,7 +45,7 @@ class _Chosen(NamedTuple):
 
     unit: Unit
     places: NDArray[np.int64]
-    learnt: Callable[[Sequence[str]], Mapping[str, LearntColumn]]
+    learnt: Callable[[Sequence[str]], Mapping[str, LearntColumn]] = lambda _: {}
     """What queries learnt of columns in them."""
 
     @property
@@ -201,7 +201,7 @@ def extremes(units: Sequence[Unit], column: str, schema: pa.Schema) -> tuple[Any
     chosen = [_Chosen(unit, np.flatnonzero(unit.filled)) for unit in units]
     ends = [Aggregate(kind, column) for kind in (AggregateKind.MINIMUM, AggregateKind.MAXIMUM)]
     try:
-        low, high = (_value(end, chosen, schema).as_py() for end in ends)
+        low, high = (_value(end, chosen, schema, []).as_py() for end in ends)
     except _Unknown:
         return None, None
     return low, high
