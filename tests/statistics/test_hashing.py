@@ -50,6 +50,13 @@ def test_texts_are_hashed_as_the_library_does(values):
     assert coupons(pa.array(values, pa.string())) == theirs(values)
 
 
+@pytest.mark.parametrize("size", [2**20 - 1, 2**20, 2**20 + 7])
+def test_texts_of_a_megabyte_are_hashed_as_the_library_does(size):
+    texts = ["x" * size, "x" * (size - 1) + "y"]
+    assert coupons(pa.array(texts, pa.string())) == theirs(texts)
+    assert coupons(pa.array(texts, pa.large_string()).dictionary_encode()) == theirs(texts)
+
+
 def test_an_empty_text_is_a_value():
     assert len(set(coupons(pa.array(["", "a"])))) == 2
 

@@ -132,6 +132,17 @@ def errors(count: int, values: int, parts: int = 1) -> np.ndarray:
     return np.array([each.estimate / values - 1 for each in found])
 
 
+def sketch_of_so_many(bits: int, seed: int = 0) -> Sketch:
+    """Registers as 2 ** bits values would leave them, by the distribution of the greatest number in each."""
+    random = np.random.default_rng([bits, seed])
+    load = 2.0**bits / (1 << LG_K)
+    largest = np.ceil(-np.log2(-np.log(random.random(1 << LG_K)) / load)).clip(1, 63)
+    data = bytearray(sketch_of(np.arange(5000)).to_bytes())
+    data[40:] = largest.astype(np.uint8).tobytes()
+    data[5] |= 16
+    return Sketch.from_bytes(bytes(data))
+
+
 class TestErrors:
     @pytest.mark.parametrize(("parts", "factor"), [(1, 0.8326), (4, 1.04)])
     @pytest.mark.parametrize("values", [2000, 20_000])
@@ -148,15 +159,14 @@ class TestErrors:
 
     @pytest.mark.parametrize("bits", [30, 40, 50, 60])
     def test_numbers_beyond_any_column_are_estimated(self, bits):
-        """Registers as 2 ** bits values would leave them, by the distribution of the greatest number in each."""
-        random = np.random.default_rng(bits)
-        load = 2.0**bits / (1 << LG_K)
-        largest = np.ceil(-np.log2(-np.log(random.random(1 << LG_K)) / load)).clip(1, 63)
-        data = bytearray(sketch_of(np.arange(5000)).to_bytes())
-        data[40:] = largest.astype(np.uint8).tobytes()
-        data[5] |= 16
-        found = Sketch.from_bytes(bytes(data))
+        found = sketch_of_so_many(bits)
         assert found.estimate == pytest.approx(2.0**bits, rel=0.08)
+        assert read_by_library(found.to_bytes()) == pytest.approx(found.estimate, rel=0.01)
+
+    def test_parts_of_a_number_beyond_any_column_are_united(self):
+        """Eight parts of 2 ** 57 values each, of which none is in two parts, are 2 ** 60."""
+        found = united(sketch_of_so_many(57, seed) for seed in range(8))
+        assert found.estimate == pytest.approx(2.0**60, rel=4 * found.error)
         assert read_by_library(found.to_bytes()) == pytest.approx(found.estimate, rel=0.01)
 
 

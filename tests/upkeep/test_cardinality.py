@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from windrow.errors import InvalidInput
+from windrow.statistics.label_catalog import LABELS
 from windrow.testing import RecordingStore
 
 CONDITIONS = ("pod is null", "pod is not null", "pod = 'pod 1'", "coalesce(pod, '') = ''")
@@ -199,6 +201,20 @@ def test_merges_pass_labels_on_without_reading(lake, metrics):
         before.metrics,
     )
     assert metrics.upkeep.analyze().columns == 0
+
+
+def test_damaged_records_count_as_none_and_are_learnt_again(metrics):
+    metrics.ingest(points(0, 60, hosts=10))
+    expected = metrics.inspect.cardinality(learn=True)
+    metastore, table_id = metrics.context.metastore, metrics.record().table_id
+    [split] = [split.split_id for page in metastore.splits(table_id, metrics.version()) for split in page]
+    stored = metastore.statistics(table_id, [split], [LABELS, "host"])
+    for damaged in (b"", b"noise", stored[0].data[:-1], stored[1].data):
+        current = metastore.statistics(table_id, [split], [LABELS])
+        metastore.store_statistics(table_id, [replace(each, data=damaged) for each in current])
+        found = metrics.inspect.cardinality()
+        assert (found.missing, len(found.pairs), found.series) == (("labels and series",), 0, expected.series)
+        assert metrics.inspect.cardinality(learn=True) == expected
 
 
 def test_points_of_a_benchmark_that_others_made_are_counted(lake):
