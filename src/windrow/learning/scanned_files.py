@@ -98,7 +98,10 @@ class ScannedFile:
 
 
 def whole_row_groups(virtual: VirtualFile, sidecars: Mapping[int, Sidecar]) -> dict[int, list[int]]:
-    """By the number of a file, the row groups of which all rows are in a virtual file: as a whole, or all granules."""
+    """By the number of a file, the row groups of which all rows are in a virtual file: as a whole, or all granules.
+
+    A row group that is cut by rows is in it with all of them.
+    """
     found: dict[int, set[int]] = {}
     granules: dict[tuple[int, int], int] = {}
     for number, row_group, first, stop in virtual.placed.places.tolist():

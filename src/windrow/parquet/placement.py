@@ -31,6 +31,7 @@ __all__ = [
     "PageRun",
     "VirtualRowGroup",
     "VirtualSchema",
+    "cut_run",
     "leaf_positions",
     "misleading_flags",
     "null_chunk",
@@ -45,7 +46,8 @@ FIRST_ADDRESS = len(MAGIC)
 # columns.
 _BY_POSITION = frozenset({ARROW_SCHEMA, "pandas"})
 
-_NULL_ENCODINGS = 1 << c.Encoding.PLAIN | 1 << c.Encoding.RLE
+_OWN_ENCODINGS = 1 << c.Encoding.PLAIN | 1 << c.Encoding.RLE
+"""What pages that are in no file are written in."""
 
 # What a run of pages takes over from its chunk; only all pages together have its statistics.
 _KEPT_BY_RUN = c.HAS_META | c.UNKNOWN_ENCODING | c.NAN_FREE
@@ -181,7 +183,7 @@ def null_record(leaf: Leaf, rows: int, *, at: int) -> Records:
     """The record of a `null_chunk` at an address."""
     record = np.zeros((), c.FOOTER_CHUNK)
     record["physical_type"] = leaf.element.physical_type
-    record["encodings"] = _NULL_ENCODINGS
+    record["encodings"] = _OWN_ENCODINGS
     record["flags"] = c.HAS_META | c.HAS_STATISTICS | c.HAS_NULL_COUNT
     record["num_values"] = record["null_count"] = rows
     record["total_compressed_size"] = record["total_uncompressed_size"] = len(null_chunk(leaf, rows))
@@ -200,10 +202,20 @@ class PageRun:
     rows: int
     chunk: Records
     """The record of the run if it were at address 0."""
+    before: bytes = b""
+    """Pages that are in no file, between the dictionary and those of the file."""
+    behind: bytes = b""
+    """Pages that are in no file, behind those of the file."""
 
     def __len__(self) -> int:
         """How many bytes the run has."""
-        return len(self.dictionary) + len(self.pages)
+        return len(self.dictionary) + len(self.before) + len(self.pages) + len(self.behind)
+
+    @property
+    def parts(self) -> tuple[range | bytes, ...]:
+        """What it is made of, in order: ranges of the file, and bytes that are in none."""
+        own: tuple[range | bytes, ...] = (self.dictionary, self.before, self.pages, self.behind)
+        return tuple(part for part in own if part)
 
     def at(self, address: int) -> Records:
         """The record of the run with its dictionary, or its first page if there is none, at an address."""
@@ -222,11 +234,8 @@ def page_run(
     """
     if not 0 <= first < stop <= len(pages.offsets):
         raise InvalidInput(f"pages {first} to {stop} of a chunk that has {len(pages.offsets)}; give some that exist")
-    ends = pages.offsets + pages.compressed_sizes
-    if (ends[first : stop - 1] != pages.offsets[first + 1 : stop]).any():
-        raise Damaged("the pages of a chunk do not follow each other without gaps; rewrite the file")
     dictionary = range(int(c.chunk_starts(chunk)), int(pages.offsets[0]))
-    data = range(int(pages.offsets[first]), int(ends[stop - 1]))
+    data = _range_of(pages, first, stop)
     bounds = np.append(pages.first_rows, group_rows)
     rows = int(bounds[stop] - bounds[first])
     whole = stop - first == len(pages.offsets)
@@ -234,6 +243,28 @@ def page_run(
     if dictionary:
         record["flags"] |= c.HAS_DICTIONARY_OFFSET
     return PageRun(dictionary, data, rows, record)
+
+
+def cut_run(
+    chunk: np.void | Records, pages: OffsetIndex, whole: range, rows: int, before: bytes, behind: bytes
+) -> PageRun:
+    """Some whole pages of a flat chunk, maybe none, between pages that are in no file."""
+    dictionary = range(int(c.chunk_starts(chunk)), int(pages.offsets[0]))
+    data = _range_of(pages, whole.start, whole.stop) if whole else range(0)
+    length = len(dictionary) + len(before) + len(data) + len(behind)
+    record = _run_record(chunk, length, rows, whole=False)
+    record["encodings"] |= _OWN_ENCODINGS
+    if dictionary:
+        record["flags"] |= c.HAS_DICTIONARY_OFFSET
+    return PageRun(dictionary, data, rows, record, before, behind)
+
+
+def _range_of(pages: OffsetIndex, first: int, stop: int) -> range:
+    """Where consecutive pages are."""
+    ends = pages.offsets + pages.compressed_sizes
+    if (ends[first : stop - 1] != pages.offsets[first + 1 : stop]).any():
+        raise Damaged("the pages of a chunk do not follow each other without gaps; rewrite the file")
+    return range(int(pages.offsets[first]), int(ends[stop - 1]))
 
 
 def _run_record(chunk: np.void | Records, length: int, values: int, *, whole: bool) -> Records:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,9 @@ from windrow.parquet.converted import lacks_converted_type
 from windrow.parquet.page_index import OffsetIndex
 from windrow.parquet.placement import (
     FIRST_ADDRESS,
+    PageRun,
     VirtualSchema,
+    cut_run,
     misleading_flags,
     null_chunk,
     null_record,
@@ -28,7 +31,7 @@ from windrow.sidecar import Sidecar
 from windrow.sidecar.granules import GranuleIndex
 from windrow.sidecar.restore import restore_chunks
 
-__all__ = ["AddressSpace", "Groups", "Part", "Piece", "Segment"]
+__all__ = ["AddressSpace", "Groups", "Part", "Piece", "RowCut", "RunOfRows", "Segment"]
 
 _PLAIN_NUMBERS = frozenset({PhysicalType.BOOLEAN, PhysicalType.INT32, PhysicalType.INT64})
 _PLAIN_MEANINGS = frozenset({"STRING", "DECIMAL"})
@@ -37,8 +40,27 @@ _PLAIN_MEANINGS = frozenset({"STRING", "DECIMAL"})
 _NOT_MAPPED = c.HAS_BLOOM_OFFSET | c.HAS_BLOOM_LENGTH
 
 
+class RunOfRows(NamedTuple):
+    """Rows of one column: whole pages of its chunk, maybe none, and what is left of the pages at both ends."""
+
+    pages: OffsetIndex
+    """All pages of the chunk."""
+    whole: range
+    before: bytes
+    behind: bytes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowCut:
+    """Some rows of a row group, whose columns have their pages at other rows."""
+
+    rows: range
+    runs: Mapping[int, RunOfRows]
+    """By the position of the column in the file; only columns that are read have one."""
+
+
 class Piece(NamedTuple):
-    """A row group of a file that is read, or granules `first` to `stop` of it; `stop` None is all of it."""
+    """A row group of a file that is read, or granules `first` to `stop` of it, or rows; `stop` None is all of it."""
 
     file: int
     unit: int
@@ -47,6 +69,12 @@ class Piece(NamedTuple):
     """The position of the row group in its file."""
     first: int = 0
     stop: int | None = None
+    cut: RowCut | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is all of a row group."""
+        return self.stop is None and self.cut is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +118,8 @@ class AddressSpace:
         """The first address that is free."""
         self.mapped: list[Segment] = []
         """All segments, in order of addresses."""
+        self.held: list[tuple[int, bytes]] = []
+        """Addresses of pages that are in no file, and their bytes, in order of addresses."""
         self._whole_files: dict[int, Segment] = {}
         self._nulls = bytearray()
         # No two columns share a null chunk: DuckDB refuses row groups whose chunks overlap.
@@ -109,16 +139,16 @@ class AddressSpace:
         hidden = np.uint32(misleading | _NOT_MAPPED)
         self._hides |= bool(misleading) or any(lacks_converted_type(footer.leaves[at].element) for at in positions)
         # A row group of which only some granules are read can be no whole one.
-        self.whole += part.sidecar.row_group_count if all(piece.stop is None for piece in part.pieces) else -1
+        self.whole += part.sidecar.row_group_count if all(piece.is_whole for piece in part.pieces) else -1
         there = [leaf for leaf, position in enumerate(positions) if position >= 0]
         units = [piece.unit for piece in part.pieces]
         found = restore_chunks(part.sidecar, units, [positions[leaf] for leaf in there])
         found["flags"] &= ~hidden
         rows = part.sidecar.row_counts[units].astype(np.int64)
-        whole = [place for place, piece in enumerate(part.pieces) if piece.stop is None]
+        whole = [place for place, piece in enumerate(part.pieces) if piece.is_whole]
         self._place_whole(part, there, found[whole], rows[whole], [part.pieces[place] for place in whole])
         for place, piece in enumerate(part.pieces):
-            if piece.stop is not None:
+            if not piece.is_whole:
                 self._place_run(part, positions, there, found[place], piece)
 
     @property
@@ -159,10 +189,7 @@ class AddressSpace:
     def _place_run(
         self, part: Part, positions: Sequence[int], there: Sequence[int], found: NDArray[np.void], piece: Piece
     ) -> None:
-        granules = part.sidecar.extensions.granules(piece.unit)
-        assert granules is not None  # noqa: S101 (the plan cuts only row groups that have granules)
-        assert piece.stop is not None  # noqa: S101 (else it is whole)
-        rows = int(granules.rows[piece.first : piece.stop].sum())
+        rows, place, run_of = _rows_of(part, piece)
         placed = np.zeros(len(self._schema.leaves), c.FOOTER_CHUNK)
         is_null = np.ones(len(placed), bool)
         is_null[there] = _all_null(found, [self._schema.leaves[leaf] for leaf in there])
@@ -171,32 +198,22 @@ class AddressSpace:
             if is_null[leaf.index]:
                 placed[leaf.index] = self._null(leaf, rows)
             else:
-                placed[leaf.index] = self._run(piece, granules, positions[leaf.index], chunks[leaf.index])
-        place = np.array([(piece.file, piece.group, piece.first, piece.stop)], np.int64)
+                run = run_of(positions[leaf.index], chunks[leaf.index])
+                placed[leaf.index] = run.at(self._map_run(piece.file, run))
+        places = np.array([(piece.file, piece.group, *place)], np.int64)
         found_rows = np.array([rows], np.int64)
-        self._groups.append(Groups(place, found_rows, placed[None], is_null[None], [_bytes(part.sidecar)]))
+        self._groups.append(Groups(places, found_rows, placed[None], is_null[None], [_bytes(part.sidecar)]))
 
-    def _run(self, piece: Piece, granules: GranuleIndex, column: int, chunk: NDArray[np.void]) -> NDArray[np.void]:
-        """The record of a run of pages, which gets addresses of its own, its dictionary before it."""
-        stop = piece.stop or 0
-        index = OffsetIndex(
-            granules.page_offsets[column].astype(np.int64),
-            granules.page_sizes[column].astype(np.int64),
-            granules.first_rows,
-        )
-        run = page_run(
-            chunk,
-            index,
-            piece.first,
-            stop,
-            group_rows=int(granules.rows.sum()),
-            values=_values(granules, column, piece.first, stop),
-        )
+    def _map_run(self, file: int, run: PageRun) -> int:
+        """Give a run of pages addresses of its own, its dictionary before it; the first of them."""
         address = self.end
-        for span in (run.dictionary, run.pages):
-            if span:
-                self._map(piece.file, span.start, len(span))
-        return run.at(address)
+        for part in run.parts:
+            if isinstance(part, range):
+                self._map(file, part.start, len(part))
+            else:
+                self.held.append((self.end, part))
+                self.end += len(part)
+        return address
 
     def segment_of(self, file: int) -> Segment:
         """Where a file is, which is mapped whole."""
@@ -216,6 +233,34 @@ class AddressSpace:
             self._null_places[key] = len(self._nulls)
             self._nulls += null_chunk(leaf, rows)
         return null_record(leaf, rows, at=self._null_places[key])
+
+
+_RunOf: TypeAlias = Callable[[int, NDArray[np.void]], PageRun]
+"""Gives the run of a column, by its position in the file and the record of its chunk."""
+
+
+def _rows_of(part: Part, piece: Piece) -> tuple[int, tuple[int, int], _RunOf]:
+    """Of a piece that is not whole: how many rows it has, which, and the run of each column."""
+    if piece.cut is not None:
+        # Numbers of granules are never below -1.
+        place = piece.cut.rows.start, -2 - piece.cut.rows.stop
+        return len(piece.cut.rows), place, partial(_run_of_rows, piece.cut)
+    granules = part.sidecar.extensions.granules(piece.unit)
+    assert granules is not None  # noqa: S101 (the plan cuts only row groups that have granules)
+    assert piece.stop is not None  # noqa: S101 (else it is whole)
+    rows = int(granules.rows[piece.first : piece.stop].sum())
+    return rows, (piece.first, piece.stop), partial(_run_of_granules, granules, piece.first, piece.stop)
+
+
+def _run_of_rows(cut: RowCut, column: int, chunk: NDArray[np.void]) -> PageRun:
+    pages, whole, before, behind = cut.runs[column]
+    return cut_run(chunk, pages, whole, len(cut.rows), before, behind)
+
+
+def _run_of_granules(granules: GranuleIndex, first: int, stop: int, column: int, chunk: NDArray[np.void]) -> PageRun:
+    offsets, sizes = (numbers[column].astype(np.int64) for numbers in (granules.page_offsets, granules.page_sizes))
+    index, values = OffsetIndex(offsets, sizes, granules.first_rows), _values(granules, column, first, stop)
+    return page_run(chunk, index, first, stop, group_rows=int(granules.rows.sum()), values=values)
 
 
 def _is_plain(leaf: Leaf) -> bool:

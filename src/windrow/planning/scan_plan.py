@@ -42,6 +42,8 @@ __all__ = ["ScanPlan", "learnt_columns", "plan_files", "plan_listed", "summed"]
 
 _FEW_GRANULES = 8
 """Sets of columns of which it is known where they can be cut."""
+_LEAST_ROWS = 2**17
+"""A thread that reads rows of a row group whose pages are not aligned gets about as many or more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +116,10 @@ def plan_files(
     units = bundled(open_sidecars(context, files))
     pruner = None if predicate is None or not context.prune else SidecarPruner(predicate)
     kept = [_row_groups(context, unit, pruner, files, counted) for unit in units]
-    parts = _shared(_parts(context, files, units, kept, pruner, columns, counted.steps), *share)
+    matching = _matching(context, files, units, kept, pruner, columns, counted.steps)
+    # Readers that share the pieces must all come to the same ones, whatever is in the memory of their machines.
+    pieces = _spread(context, files, matching, columns, by_rows=share == (0, 1))
+    parts = _shared(pieces, *share)
     virtual = [lay_out(files, *each) for each in _grouped(parts, columns)]
     return _planned(virtual, sum(file.identity.size for file in files), counted)
 
@@ -148,7 +153,8 @@ def plan_listed(
         )
         for unit in units
     ]
-    parts = _parts(context, listed.files, units, masks, pruner, columns, counted.steps)
+    matching = _matching(context, listed.files, units, masks, pruner, columns, counted.steps)
+    parts = _spread(context, listed.files, matching, columns, by_rows=True)
     virtual = _listed_virtual(listed, units, parts, columns)
     if virtual is None:
         virtual = [lay_out(listed.files, *each) for each in _grouped(parts, columns)]
@@ -166,12 +172,12 @@ def _listed_virtual(
     if space is None:
         return None
     # What is cached are whole row groups and single granules; other runs are many.
-    is_cached = all(piece.stop in (None, piece.first + 1) for piece in parts[0].pieces)
+    is_cached = all(piece.is_whole or piece.stop == piece.first + 1 for piece in parts[0].pieces)
     virtual = space.virtual(parts[0], listed.row_groups) if is_cached else None
     return [virtual or lay_out(listed.files, space.schema, parts)]
 
 
-def _parts(
+def _matching(
     context: ScanContext,
     files: Sequence[DataFile],
     units: Sequence[Unit],
@@ -180,16 +186,12 @@ def _parts(
     columns: Sequence[str] | None,
     steps: list[Step],
 ) -> list[Part]:
-    """What is read of each unit, in as many pieces as there are threads for."""
+    """What is read of each unit."""
     found = [
         _part(unit, mask, pruner, partial(page_indexes, context.cache, files, unit), columns, steps)
         for unit, mask in zip(units, kept, strict=True)
     ]
-    parts = [part for part in found if part.pieces]
-    if not parts:
-        return []
-    wanted = -(-context.threads // sum(len(part.pieces) for part in parts))
-    return [_spread(part, columns, wanted) for part in parts]
+    return [part for part in found if part.pieces]
 
 
 def _planned(virtual: Sequence[VirtualFile], size: int, counted: _Counted) -> ScanPlan:
@@ -359,16 +361,36 @@ def _can_be_cut(sidecar: Sidecar, unit: int, columns: Sequence[str] | None) -> b
     return bool(wanted) and bool((granules.page_sizes[wanted] > 0).all())
 
 
-def _spread(part: Part, columns: Sequence[str] | None, wanted: int) -> Part:
-    """Cut every piece into so many where that can be done: there are fewer of them than threads."""
+def _spread(
+    context: ScanContext,
+    files: Sequence[DataFile],
+    parts: Sequence[Part],
+    columns: Sequence[str] | None,
+    *,
+    by_rows: bool,
+) -> list[Part]:
+    """Cut every piece into so many that all threads have one, where that can be done.
+
+    Without `by_rows` what the files say of themselves decides alone, and not what is in memory.
+    """
+    wanted = -(-context.threads // max(sum([len(part.pieces) for part in parts]), 1))
     if wanted < 2:
-        return part
-    return Part(part.sidecar, [cut for piece in part.pieces for cut in _cut(part.sidecar, piece, columns, wanted)])
+        return list(parts)
+
+    def cut(sidecar: Sidecar, piece: Piece) -> list[Piece]:
+        if _can_be_cut(sidecar, piece.unit, columns):
+            return _by_granules(sidecar, piece, wanted)
+        if not by_rows or piece.stop is not None or sidecar.row_counts[piece.unit] < 2 * _LEAST_ROWS:
+            return [piece]
+        # Small questions load nothing of this.
+        from windrow.planning.row_cuts import cut_by_rows
+
+        return cut_by_rows(context.cache, files[piece.file], sidecar, piece, columns, wanted, least_rows=_LEAST_ROWS)
+
+    return [Part(part.sidecar, [each for piece in part.pieces for each in cut(part.sidecar, piece)]) for part in parts]
 
 
-def _cut(sidecar: Sidecar, piece: Piece, columns: Sequence[str] | None, wanted: int) -> list[Piece]:
-    if not _can_be_cut(sidecar, piece.unit, columns):
-        return [piece]
+def _by_granules(sidecar: Sidecar, piece: Piece, wanted: int) -> list[Piece]:
     granules = sidecar.extensions.granules(piece.unit)
     assert granules is not None  # noqa: S101 (else it could not be cut)
     stop = len(granules.rows) if piece.stop is None else piece.stop

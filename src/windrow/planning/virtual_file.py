@@ -4,8 +4,9 @@ Addresses count like offsets in a file:
 
     PAR1 | files, and runs of pages, end to end | null chunks | padding | footer
 
-Nothing is copied to make it: it is a list of segments, each of which says which bytes of which file are at its
-addresses, and a footer of our own. Where an engine reads, `windrow.reading.virtual_reader` fetches.
+Nothing is copied to make it, but for pages that a cut goes through: it is a list of segments, each of which says which
+bytes of which file are at its addresses, and a footer of our own. Where an engine reads,
+`windrow.reading.virtual_reader` fetches.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Placed(NamedTuple):
 
     places: NDArray[np.int64]
     """The file of each, its row group there, and of which granules it is: from the first to before the last; -1 where
-    it is whole."""
+    it is whole. Of rows, the first and -2 less the last."""
     rows: NDArray[np.int64]
     chunks: NDArray[np.void]
     """By row group and leaf; their offsets are addresses."""
@@ -72,8 +73,8 @@ class VirtualFile:
     files: Sequence[DataFile]
     segments: Sequence[Segment]
     """In order of addresses."""
-    nulls: tuple[int, bytes]
-    """The null chunks and their address."""
+    held: Sequence[tuple[int, bytes]]
+    """What is in no file, null chunks and pages that were written anew, with addresses, in order of these."""
     placed: Placed
     encode: Callable[[], bytes]
     """Gives the footer: not every reader needs one."""
@@ -122,7 +123,7 @@ class VirtualFile:
     @property
     def memory(self) -> list[tuple[int, bytes]]:
         """Addresses whose bytes are in no file."""
-        return [(0, MAGIC), self.nulls, (self.footer_address, self.footer)]
+        return [(0, MAGIC), *self.held, (self.footer_address, self.footer)]
 
     @cached_property
     def name(self) -> str:
@@ -144,7 +145,7 @@ def lay_out(files: Sequence[DataFile], schema: VirtualSchema, parts: Sequence[Pa
         schema=schema,
         files=files,
         segments=space.mapped,
-        nulls=(nulls, space.nulls),
+        held=[*space.held, (nulls, space.nulls)],
         placed=Placed(groups.places, groups.rows, groups.chunks, groups.is_null),
         encode=lambda: footer_of(schema, groups.rows, groups.chunks, groups.statistics),
         footer_address=nulls + len(space.nulls) + TAIL_PADDING,
@@ -196,7 +197,7 @@ class CachedSpace:
             schema=self.schema,
             files=self._files,
             segments=segments,
-            nulls=(self._nulls_start, nulls),
+            held=[(self._nulls_start, nulls)],
             placed=placed,
             encode=self._footer_of(slots, placed),
             footer_address=self._nulls_start + len(nulls) + TAIL_PADDING,

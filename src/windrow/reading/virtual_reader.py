@@ -150,14 +150,15 @@ class VirtualReader(Closing):
         start, size, source, offset = segments[place]
         if start <= address and address + length <= start + size:
             return source.read_at(offset + address - start, length)
-        out, end = bytearray(length), address + length
+        parts, at, end = list[bytes](), address, address + length
         for start, size, source, offset in segments[place:]:
             if start >= end:
                 break
-            first, last = max(start, address), min(start + size, end)
+            first, last = max(start, at), min(start + size, end)
             if first < last:
-                out[first - address : last - address] = source.read_at(offset + first - start, last - first)
-        return bytes(out)
+                parts += [bytes(first - at), source.read_at(offset + first - start, last - first)]
+                at = last
+        return b"".join([*parts, bytes(end - at)])
 
 
 class _Held:
