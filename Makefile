@@ -11,22 +11,25 @@ setup: $(STAMP) ## the environment alone, in .venv, with kernels compiled
 $(STAMP): pyproject.toml constraints.txt scripts/setup
 	@scripts/setup
 
+kernels: setup ## compile kernels anew, after a change of them
+	@$(BIN)/python -m native
+
 java: ## make sure of Java 17 or newer
 	@scripts/java
 
 demo: setup java ## a small lake from start to answer
 	@$(BIN)/windrow demo --overwrite
 
-test: setup java ## every suite at its small size
+test: kernels java ## every suite at its small size
 	@$(BIN)/pytest -n 2 --dist loadgroup -m "not long and not interop"
 
-test-long: setup java ## the large sizes, once and before a release
+test-long: kernels java ## the large sizes, once and before a release
 	@$(BIN)/pytest -m long
 
 interop: setup java ## with a running QuestDB: QUESTDB_JAR=/path/to/questdb.jar
 	@QUESTDB_JAR="$(QUESTDB_JAR)" $(BIN)/pytest -m interop tests/interop
 
-check: setup ## style, types, import levels, public names, the built wheel
+check: kernels ## style, types, import levels, public names, the built wheel
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
@@ -40,4 +43,4 @@ format: setup ## bring the source into shape
 bench: setup java ## every benchmark, with its peers, at full size
 	@for name in $$($(BIN)/python -m benchmarks); do $(BIN)/python -m benchmarks.$$name || exit 1; done
 
-.PHONY: help setup java demo test test-long interop check format bench
+.PHONY: help setup kernels java demo test test-long interop check format bench

@@ -261,7 +261,7 @@ def _report(where: str, bench: Bench, results: Mapping[str, Measured], report: R
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the benchmark."""
     asked = options(argv, __doc__)
-    packages = ("duckdb", "deltalake", "pyspark", "pyarrow", "numba", "sqlalchemy")
+    packages = ("duckdb", "deltalake", "pyspark", "pyarrow", "sqlalchemy")
     report = Report("compaction", tuple(name for name in packages if importlib.util.find_spec(name)))
     planning(asked, report)
     end_to_end(asked, report)

@@ -373,7 +373,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Measure every set of the size."""
     chosen = options(argv, __doc__)
     os.environ.setdefault("POLARS_MAX_THREADS", str(THREADS))
-    packages = ("duckdb", "polars", "datafusion", "pyarrow", "numba", "numpy", "zstandard")
+    packages = ("duckdb", "polars", "datafusion", "pyarrow", "numpy", "zstandard")
     report = Report("merge", tuple(name for name in packages if importlib.util.find_spec(name)))
     for shape in shapes(chosen):
         measure(shape, chosen, report)

@@ -148,7 +148,7 @@ def conversion(shape: str, folder: Path, asked: Options, report: Report) -> None
 def main(argv: list[str] | None = None) -> None:
     """Run the benchmark."""
     asked = options(argv, __doc__)
-    report = Report("sidecar", ("pyarrow", "numpy", "numba"))
+    report = Report("sidecar", ("pyarrow", "numpy"))
     shapes = asked.pick(["10x10"], ["10x10", "100x100", "1000x100"], list(SHAPES))
     with tempfile.TemporaryDirectory() as folder:
         for shape in shapes:

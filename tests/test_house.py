@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
-MODULES = [*SOURCES, *sorted((ROOT / "benchmarks").rglob("*.py"))]
+MODULES = [*SOURCES, *sorted((ROOT / "benchmarks").rglob("*.py")), *sorted((ROOT / "native").glob("*.py"))]
 MOST_LINES = 500
 MOST_FUNCTION_LINES = 70
 # Assembled, so that this file does not find itself.

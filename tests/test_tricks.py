@@ -17,7 +17,6 @@ MODULES = {
     Trick.CALLER_VARIABLES: "windrow.engines.duckdb.callers",
     Trick.ZSTD_POINTERS: "windrow.parquet.zstd",
     Trick.FREED_MEMORY: "windrow.merging.heap",
-    Trick.KERNEL_INDEX: "windrow.kernels.index",
     Trick.JAVA_LOG: "windrow.runners.java_log",
     Trick.IMMORTAL_OBJECTS: "windrow.immortal",
     Trick.RARE_COLLECTIONS: "windrow.cli.collector",

@@ -1,4 +1,4 @@
-"""The wheel holds what a user needs: every module, the migrations, the type marker and Spark's log settings."""
+"""The wheel holds what a user needs: every module, compiled kernels, migrations, the type marker, settings of logs."""
 
 from __future__ import annotations
 
@@ -24,9 +24,15 @@ def wheel(tmp_path_factory):
 def test_the_wheel_holds_every_file_of_the_package(wheel):
     source = ROOT / "src"
     kept = (path for path in source.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    expected = {str(path.relative_to(source)) for path in kept}
+    # the kernels that check every access are for tests
+    expected = {str(path.relative_to(source)) for path in kept if not path.name.startswith("_checked.")}
     assert expected <= set(zipfile.ZipFile(wheel).namelist())
-    assert "windrow/py.typed" in expected
+    assert {"windrow/py.typed", "windrow/kernels/_compiled.abi3.so"} <= expected
+
+
+def test_one_wheel_is_for_all_versions_of_python_on_a_kind_of_machine(wheel):
+    assert "-cp311-abi3-" in wheel.name
+    assert not wheel.name.endswith("-any.whl")
 
 
 def test_a_lake_can_be_made_from_the_installed_wheel(wheel, tmp_path):
@@ -41,6 +47,8 @@ assert windrow.__file__.startswith({str(target)!r}), windrow.__file__
 with windrow.connect({str(tmp_path / "lake")!r}) as lake:
     lake.create_table("metrics", sort="host|timestamp/V2")
     print(lake.table("metrics").describe().version)
+from windrow.kernels import compiled
+assert len(compiled.digest()) == 64
 """
     answer = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=tmp_path)
     assert answer.stdout.strip() == "0"

@@ -32,8 +32,6 @@ class Trick(StrEnum):
     """`windrow.parquet.zstd`"""
     FREED_MEMORY = "freed-memory"
     """`windrow.merging.heap`"""
-    KERNEL_INDEX = "kernel-index"
-    """`windrow.kernels.index`"""
     JAVA_LOG = "java-log"
     """`windrow.runners.java_log`"""
     IMMORTAL_OBJECTS = "immortal-objects"

@@ -24,7 +24,7 @@ READING = {
     ("tune",),
 }
 """Commands that show something, besides those of `inspect`; files are written where they are named for the answer."""
-OF_ITS_OWN = {("analyze",), ("compile",), ("demo",)}
+OF_ITS_OWN = {("analyze",), ("demo",)}
 """These fill the statistics of a table, which change no answer, a cache of this installation, and a folder."""
 DELETING = {("drop",), ("expire",), ("gc",)}
 

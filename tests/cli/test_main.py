@@ -12,7 +12,7 @@ import pytest
 from windrow.cli import main
 from windrow.cli.exit_codes import ExitCode
 
-HEAVY = ("alembic", "duckdb", "numba", "numpy", "obstore", "pandas", "psycopg", "pyarrow", "pyspark", "sqlalchemy")
+HEAVY = ("alembic", "duckdb", "numpy", "obstore", "pandas", "psycopg", "pyarrow", "pyspark", "sqlalchemy")
 
 
 def python(*arguments, **options):

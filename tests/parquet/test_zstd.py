@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from windrow.kernels.compiled import kernel
-from windrow.kernels.frames import call
+from windrow.kernels.native import call
 from windrow.parquet import zstd
 from windrow.tricks import Trick, without
 
@@ -29,7 +28,6 @@ def way(request, monkeypatch):
     zstd._loaded.cache_clear()
 
 
-@kernel
 def called(out, room, library, source, size):
     return call(out, 0, room, library[0], library[1], source, 0, size)
 

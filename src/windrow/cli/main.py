@@ -17,7 +17,6 @@ from windrow.cli.analyze import analyze
 from windrow.cli.cache import cache
 from windrow.cli.collector import collect_seldom
 from windrow.cli.compact import compact
-from windrow.cli.compile import compile_kernels
 from windrow.cli.config import config
 from windrow.cli.demo import demo
 from windrow.cli.exit_codes import ExitCode, table_of_exit_codes
@@ -59,7 +58,7 @@ def cli() -> None:
 _TABLES = (create, list_tables, describe, change, retype, rename, drop)
 _DATA = (ingest, register, unregister, compact, tune, analyze, inspect, sql, check, expire, gc)
 
-for _command in (*_TABLES, *_DATA, migrate, questdb, lake, pm, cache, config, compile_kernels, completion, demo):
+for _command in (*_TABLES, *_DATA, migrate, questdb, lake, pm, cache, config, completion, demo):
     cli.add_command(_command)
 
 for _command in (append, compact_partitions):

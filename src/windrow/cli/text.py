@@ -39,7 +39,7 @@ _UNITS: dict[str, tuple[type, Callable[[Any], str]]] = {
     **dict.fromkeys(_COUNTS, (int, _count)),
     **dict.fromkeys(_DURATIONS, (int, format_seconds)),
     **dict.fromkeys(("created_at", "opened_at", "published_at", "since", "started_at"), (str, _moment)),
-    **dict.fromkeys(("seconds", "compiling_seconds", "write_amplification"), (float, "{:.2f}".format)),
+    **dict.fromkeys(("seconds", "write_amplification"), (float, "{:.2f}".format)),
 }
 
 

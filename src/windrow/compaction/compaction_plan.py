@@ -10,7 +10,6 @@ from typing import Any
 from windrow.compaction.apart import Apart, Former
 from windrow.compaction.forecast import Forecast, Rates
 from windrow.compaction.planner import Decision, PlannedMerge, Planner
-from windrow.kernels.loading import seconds_to_compile
 from windrow.model.units import format_bytes, format_count
 
 __all__ = ["CompactionPlan", "DecisionRow", "WindowPlan", "make_plan"]
@@ -131,11 +130,10 @@ def make_plan(planner: Planner, rates: Rates) -> CompactionPlan:
         window.size_bytes += decision.size_bytes
     inputs, outputs = (sum(getattr(one, name) for one in windows.values()) for name in ("splits", "splits_after"))
     merges, read = (sum(getattr(one, name) for one in windows.values()) for name in ("merges", "size_bytes"))
-    compiling = seconds_to_compile("merge") if merges else 0.0
     return CompactionPlan(
         table=planner.table.name,
         merges=merges,
-        forecast=Forecast.of(left.total() + inputs, inputs, outputs, merges, read, rates, compiling),
+        forecast=Forecast.of(left.total() + inputs, inputs, outputs, merges, read, rates),
         windows=tuple(windows.values()),
         left=dict(left.most_common()),
         apart=former.apart(),

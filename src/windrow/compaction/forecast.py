@@ -55,8 +55,6 @@ class Forecast:
     bytes_read: int
     bytes_written: int
     seconds: float
-    compiling_seconds: float
-    """The part of `seconds` in which kernels are compiled: once in an installation."""
     planning_ms_before: float
     planning_ms_after: float
     opening_ms_before: float
@@ -64,19 +62,15 @@ class Forecast:
     opening_ms_after: float
 
     @classmethod
-    def of(
-        cls, files: int, inputs: int, outputs: int, merges: int, bytes_read: int, rates: Rates, compiling: float = 0.0
-    ) -> Forecast:
-        """Return the forecast for merging so many of the files; `compiling` is how long kernels are compiled first."""
+    def of(cls, files: int, inputs: int, outputs: int, merges: int, bytes_read: int, rates: Rates) -> Forecast:
+        """Return the forecast for merging so many of the files."""
         after = files - inputs + outputs
-        compiling = compiling if merges else 0.0
         return cls(
             files_before=files,
             files_after=after,
             bytes_read=bytes_read,
             bytes_written=int(bytes_read * rates.shrinks_to),
-            seconds=round(compiling + merges * _MERGE_SECONDS + bytes_read / rates.bytes_per_second, 3),
-            compiling_seconds=compiling,
+            seconds=round(merges * _MERGE_SECONDS + bytes_read / rates.bytes_per_second, 3),
             planning_ms_before=round(files * _PLANNING_SECONDS * 1000, 3),
             planning_ms_after=round(after * _PLANNING_SECONDS * 1000, 3),
             opening_ms_before=round(files * _OPENING_SECONDS * 1000, 3),

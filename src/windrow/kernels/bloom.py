@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from windrow.kernels.bare import memory
 from windrow.kernels.compiled import kernel
 from windrow.kernels.hashes import rotated
 
-__all__ = ["contains", "hash_values", "insert"]
+__all__ = ["contains", "hash_each", "hash_values", "insert", "look_up"]
 
 Bytes = npt.NDArray[np.uint8]
 Hashes = npt.NDArray[np.uint64]
-Blocks = npt.NDArray[np.uint32]
+Blocks = np.ndarray[tuple[int, int], np.dtype[np.uint32]]
+Truths = npt.NDArray[np.bool_]
 
 # The primes of xxHash64 (seed 0 throughout).
 P1 = np.uint64(0x9E3779B185EBCA87)
@@ -83,14 +83,18 @@ def _hash(data: Bytes, at: int, end: int) -> np.uint64:
     return state ^ (state >> np.uint64(32))
 
 
-@kernel
 def hash_values(source: Bytes, bounds: npt.NDArray[np.int64]) -> Hashes:
     """xxHash64 of each value: the bytes from bounds[i] to bounds[i + 1], which must ascend inside of the source."""
     hashes = np.empty(bounds.size - 1, np.uint64)
-    data = memory(source)
-    for index in range(hashes.size):
-        hashes[index] = _hash(data, bounds[index], bounds[index + 1])
+    hash_each(source, bounds, hashes)
     return hashes
+
+
+@kernel
+def hash_each(source: Bytes, bounds: npt.NDArray[np.int64], hashes: Hashes) -> None:
+    """The same, into an array."""
+    for index in range(hashes.size):
+        hashes[index] = _hash(source, bounds[index], bounds[index + 1])
 
 
 @kernel
@@ -115,10 +119,16 @@ def insert(blocks: Blocks, hashes: Hashes) -> None:
             blocks[block, word] |= _bit(value, word)
 
 
-@kernel
-def contains(blocks: Blocks, hashes: Hashes) -> npt.NDArray[np.bool_]:
+def contains(blocks: Blocks, hashes: Hashes) -> Truths:
     """For each hash whether all of its bits are set: False means that the value was never inserted."""
     found = np.empty(hashes.size, np.bool_)
+    look_up(blocks, hashes, found)
+    return found
+
+
+@kernel
+def look_up(blocks: Blocks, hashes: Hashes, found: Truths) -> None:
+    """The same, into an array."""
     for index in range(hashes.size):
         value = hashes[index]
         block = _block(value, len(blocks))
@@ -127,4 +137,3 @@ def contains(blocks: Blocks, hashes: Hashes) -> npt.NDArray[np.bool_]:
             bit = _bit(value, word)
             hit = hit and blocks[block, word] & bit == bit
         found[index] = hit
-    return found

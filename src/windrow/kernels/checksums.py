@@ -1,6 +1,7 @@
 """CRC-32 as Parquet pages carry it (that of zlib), over many pages by one call.
 
-Tables do it, eight bytes at a time; where the processor can, `windrow.kernels.folding` does most of it.
+Tables do it, eight bytes at a time. Where the processor multiplies without carries, 64 bytes at a time are folded
+first: 14 GB/s instead of 1.3 by tables, which alone would add more than a twentieth to a merge.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.kernels.compiled import kernel
-from windrow.kernels.folding import BLOCK, FOLDS, fold
+from windrow.kernels.native import BLOCK, can_fold, fold
 
 __all__ = ["crc32", "first_mismatch", "joined", "tabled_crc32"]
 
@@ -37,10 +38,10 @@ _TABLES = _tables()
 @kernel
 def _word(state: np.uint64, word: np.uint64) -> np.uint64:
     """The state behind eight bytes."""
-    mixed, found = state ^ word, np.uint32(0)
+    mixed, found = state ^ word, np.uint64(0)
     for byte in range(8):
-        found ^= _TABLES[(7 - byte) * 256 + np.int64(mixed >> np.uint64(8 * byte) & np.uint64(0xFF))]
-    return np.uint64(found)
+        found ^= np.uint64(_TABLES[(7 - byte) * 256 + np.int64(mixed >> np.uint64(8 * byte) & np.uint64(0xFF))])
+    return found
 
 
 @kernel
@@ -66,17 +67,14 @@ def tabled_crc32(crc: int, data: Bytes, at: int, size: int) -> int:
 
 
 @kernel
-def _folded_crc32(crc: int, data: Bytes, at: int, size: int) -> int:
+def crc32(crc: int, data: Bytes, at: int, size: int) -> int:
+    """The CRC-32 of bytes that begin with some of CRC-32 `crc` (0 for none) and end with `size` bytes of an array."""
     state, end, blocks = np.uint64(crc ^ ONES), at + size, size // BLOCK
-    if blocks > 0:
+    if blocks > 0 and can_fold():
         low, high = fold(data, at, blocks, state)
         state = _word(_word(np.uint64(0), low), high)
         at += blocks * BLOCK
     return np.int64(_by_tables(state, data, at, end) ^ np.uint64(ONES))  # type: ignore[return-value]
-
-
-crc32 = _folded_crc32 if FOLDS else tabled_crc32
-"""The CRC-32 of bytes whose beginning has the CRC-32 `crc` (0 for none) and whose rest is `size` bytes of an array."""
 
 
 @kernel

@@ -4,7 +4,7 @@ A library is what `windrow.kernels.frames` calls. The tables of pages and dictio
 `windrow.kernels.encode` fills.
 """
 
-# Kernels hand each other bare memory and places in it, one by one: an object that holds them would cost more than they.
+# Kernels hand each other arrays and places in them, one by one: an object that holds them would cost more than they.
 # ruff: noqa: PLR0913, PLR0917
 
 from __future__ import annotations
@@ -27,13 +27,15 @@ from windrow.kernels.encode import (
     VALUE_BYTES,
     VALUES,
 )
-from windrow.kernels.frames import bound, call, copy
+from windrow.kernels.frames import bound
 from windrow.kernels.headers import LONGEST_HEADER, dictionary_header, page_header
+from windrow.kernels.native import call, copy
 
 __all__ = ["room_for", "write_chunks"]
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
+Grid = np.ndarray[tuple[int, int], np.dtype[np.int64]]
 
 SMALLEST_FRAME = 128
 """Fewer bytes are not worth a frame of their own."""
@@ -44,7 +46,7 @@ CHUNK_WIDTH = 4
 
 
 @kernel
-def room_for(pages: Longs, dictionaries: Longs) -> int:
+def room_for(pages: Grid, dictionaries: Grid) -> int:
     """How many bytes all chunks can have."""
     room = 0
     for page in range(pages.shape[0]):
@@ -57,13 +59,13 @@ def room_for(pages: Longs, dictionaries: Longs) -> int:
 @kernel
 def write_chunks(
     library: tuple[int, int],
-    pages: Longs,
+    pages: Grid,
     chunks: Longs,
     bodies: tuple[Bytes, Bytes, Bytes],
-    dictionaries: Longs,
+    dictionaries: Grid,
     entries: Bytes,
-    places: Longs,
-    written: Longs,
+    places: Grid,
+    written: Grid,
     out: Bytes,
 ) -> int:
     """Write all chunks: where each page begins in its chunk and how many bytes it has goes to `places`; all bytes.

@@ -1,28 +1,60 @@
-"""How kernels are compiled: cached on disk, and without the interpreter lock."""
+"""Kernels as they are called: those that were compiled when the package was built, or, for tests, as plain Python.
+
+`WINDROW_KERNELS` chooses: `compiled`, which is the default; `checked`, the same with a check of every access to an
+array; `plain`, the functions as they are written, which are their own oracle and can be stepped through.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from importlib import import_module
+from types import ModuleType
 from typing import Any, TypeVar, cast
 
-import numba
-from numba.core.compiler_lock import global_compiler_lock
+from windrow.errors import ConfigError
 
-from windrow.kernels import notice as _notice  # noqa: F401  it listens from the first kernel on
+__all__ = ["KERNELS", "NATIVES", "VARIABLE", "digest", "kernel", "native"]
 
-__all__ = ["kernel"]
+Function = TypeVar("Function", bound=Callable[..., Any])
 
-Function = TypeVar("Function", bound=Callable[..., object])
+VARIABLE = "WINDROW_KERNELS"
+KERNELS: set[Callable[..., Any]] = set()
+"""All kernels of the modules that are loaded, as they are written."""
+NATIVES: set[Callable[..., Any]] = set()
+"""The functions that are written in C besides."""
 
-# The compiler has no type hints.
-_numba = cast("Any", numba)
+_MODULES = {"compiled": "windrow.kernels._compiled", "checked": "windrow.kernels._checked", "plain": None}
 
-_lock = cast("Any", global_compiler_lock)
-# A child that is forked while another thread compiles would wait for that thread for ever.
-os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+
+def _load() -> ModuleType | None:
+    choice = os.environ.get(VARIABLE, "compiled")
+    if choice not in _MODULES:
+        raise ConfigError(f"{VARIABLE}: there is no {choice!r}; choose from {', '.join(_MODULES)}")
+    name = _MODULES[choice]
+    try:
+        return import_module(name) if name else None
+    except ImportError as error:
+        message = f"the {choice} kernels of this installation cannot be loaded ({error}); install the package anew"
+        raise ImportError(f"{message}, in a checkout with `make kernels`") from error
+
+
+_module = _load()
 
 
 def kernel(function: Function) -> Function:
-    """Compile a function at its first call; the signature that people and type checkers see stays as written."""
-    return cast("Function", _numba.njit(cache=True, nogil=True)(function))
+    """The compiled function, where there is one; the signature that people and type checkers see stays as written."""
+    KERNELS.add(function)
+    name = f"{function.__module__.rpartition('.')[2]}_{function.__name__}"
+    return cast("Function", getattr(_module, name, function))
+
+
+def native(function: Function) -> Function:
+    """A function that kernels call and that is written in C too, where one machine instruction does what it does."""
+    NATIVES.add(function)
+    return function
+
+
+def digest() -> str:
+    """The digest of the sources that the kernels were compiled from; empty for plain ones."""
+    return cast("str", _module.digest()) if _module else ""

@@ -4,15 +4,16 @@
 pages. What is written lies in one buffer, where the tables of pages and dictionaries say.
 """
 
-# Kernels hand each other bare memory and places in it, one by one: an object that holds them would cost more than they.
+# Kernels hand each other arrays and places in them, one by one: an object that holds them would cost more than they.
 # ruff: noqa: PLR0913, PLR0917, FBT001
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 import numpy.typing as npt
 
-from windrow.kernels.bare import memory
 from windrow.kernels.compiled import kernel
 
 __all__ = ["encode_fixed", "encode_levels", "encode_texts"]
@@ -21,6 +22,9 @@ Bytes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
+Grid = np.ndarray[tuple[int, int], np.dtype[np.int64]]
+Values = TypeVar("Values", npt.NDArray[np.uint64], npt.NDArray[np.uint32])
+"""Values of eight or of four bytes."""
 
 # The numbers of a page: its rows, how many of them are null, where its levels and its values are and how many bytes
 # they have, the encoding of its values, its least and its greatest code (-1 when all are null).
@@ -246,8 +250,8 @@ def encode_texts(
     nullable: bool,
     texts: tuple[Longs, Longs, Bytes],
     most: int,
-    pages: Longs,
-    dictionaries: Longs,
+    pages: Grid,
+    dictionaries: Grid,
     out: Bytes,
 ) -> int:
     """Encode runs of codes as pages of texts: for each its levels, and a width with codes of its chunk's dictionary.
@@ -264,35 +268,35 @@ def encode_texts(
     levels, level_lengths = np.empty(rows, np.int32), np.empty(rows, np.int64)
     firsts, page_runs = np.zeros(total + 1, np.int64), np.zeros(total + 1, np.int64)
     table = pages.reshape(-1)
-    source, bare_out = (memory(codes), memory(ends)), memory(out)
-    page_runs[0], at = np.searchsorted(ends, bounds[0], side="right"), 0
+    source = codes, ends
+    at = 0
+    while page_runs[0] < ends.size and ends[page_runs[0]] <= bounds[0]:
+        page_runs[0] += 1
     for chunk in range(chunks.size - 1):
         distinct, firsts[chunks[chunk]] = 0, 0
         for page in range(chunks[chunk], chunks[chunk + 1]):
-            coding, made = (memory(local), memory(used)), (memory(mine), memory(lengths))
+            coding, made = (local, used), (mine, lengths)
             low, high, place = bounds[page], bounds[page + 1], page * PAGE_WIDTH
             firsts[page + 1], distinct, page_runs[page + 1] = _localise(
-                source, page_runs[page], (low, high), coding, distinct, made, firsts[page], memory(table), place
+                source, page_runs[page], (low, high), coding, distinct, made, firsts[page], table, place
             )
         runs = firsts[chunks[chunk + 1]]
-        _in_order(memory(local), offsets.size, memory(used), distinct, memory(mine), runs)
-        end = _dictionary(
-            memory(used), distinct, memory(offsets), memory(text_lengths), memory(data), most, bare_out, at
-        )
+        _in_order(local, offsets.size, used, distinct, mine, runs)
+        end = _dictionary(used, distinct, offsets, text_lengths, data, most, out, at)
         coded = distinct > 0 and end >= 0
         if coded:
             dictionaries[chunk, ENTRIES], dictionaries[chunk, PLACE], dictionaries[chunk, SIZE] = distinct, at, end - at
             at = end
         for page in range(chunks[chunk], chunks[chunk + 1]):
             if nullable:
-                scratch = memory(levels), memory(level_lengths), memory(pending)
+                scratch = levels, level_lengths, pending
                 rows_of, place = (bounds[page], bounds[page + 1]), page * PAGE_WIDTH
-                at = _write_levels(source, page_runs[page], rows_of, memory(table), place, scratch, bare_out, at)
+                at = _write_levels(source, page_runs[page], rows_of, table, place, scratch, out, at)
             pages[page, VALUES] = at
             if coded:
                 pages[page, ENCODING], out[at] = CODED, _bit_width(distinct)
                 first, last, width = firsts[page], firsts[page + 1], _bit_width(distinct)
-                at = _pack(memory(mine), memory(lengths), first, last, width, memory(pending), bare_out, at + 1)
+                at = _pack(mine, lengths, first, last, width, pending, out, at + 1)
             pages[page, VALUE_BYTES] = at - pages[page, VALUES]
         for place in range(distinct):
             local[used[place]] = -1
@@ -305,7 +309,7 @@ def _slot(value: np.uint64, bits: int) -> int:
 
 
 @kernel
-def _forget(table: Ints, bits: int, entries: Words, low: int, high: int) -> None:
+def _forget(table: Ints, bits: int, entries: Values, low: int, high: int) -> None:
     """Take the entries from `low` up to `high` out again, last in first out."""
     for number in range(high - 1, low - 1, -1):
         slot = _slot(np.uint64(entries[number]), bits)
@@ -316,7 +320,7 @@ def _forget(table: Ints, bits: int, entries: Words, low: int, high: int) -> None
 
 @kernel
 def _code_page(
-    values: Words, start: int, end: int, table: Ints, bits: int, entries: Words, distinct: int, most: int, codes: Ints
+    values: Values, start: int, end: int, table: Ints, bits: int, entries: Values, distinct: int, most: int, codes: Ints
 ) -> tuple[int, int]:
     """Code the values of a page; how many entries there are then, and whether the page was coded to its end."""
     before, code = distinct, np.int32(-1)
@@ -370,13 +374,13 @@ def _changes(codes: Ints, first: int, last: int) -> int:
 
 @kernel
 def encode_fixed(
-    values: Words,
+    values: Values,
     bounds: Longs,
     chunks: Longs,
     most: int,
-    pages: Longs,
-    dictionaries: Longs,
-    entries: Words,
+    pages: Grid,
+    dictionaries: Grid,
+    entries: Values,
     out: Bytes,
 ) -> int:
     """Encode the values that are set by a dictionary, page by page, where that pays: how many entries there are.
@@ -398,39 +402,39 @@ def encode_fixed(
             start, end = bounds[page], bounds[page + 1]
             enough = min(most, distinct + max((end - start) // REPEATS, 1))
             found, coded = _code_page(
-                memory(values),
+                values,
                 start,
                 end,
-                memory(table),
+                table,
                 bits,
-                memory(own),
+                own,
                 distinct,
                 enough,
-                memory(codes[start - begin :]),
+                codes[start - begin :],
             )
             if coded and end > start:
                 pages[page, ENCODING], distinct = CODED, found
             else:
-                _forget(memory(table), bits, memory(own), distinct, found)
+                _forget(table, bits, own, distinct, found)
         width = _bit_width(distinct)
         for page in range(chunks[chunk], chunks[chunk + 1]):
             if pages[page, ENCODING] == CODED:
                 start, end = bounds[page] - begin, bounds[page + 1] - begin
                 pages[page, VALUES], out[at] = at, width
-                if 4 * _changes(memory(codes), start, end) > 3 * (end - start):
-                    at = _literal(memory(out), at + 1, memory(codes[start:end]), end - start, width)
+                if 4 * _changes(codes, start, end) > 3 * (end - start):
+                    at = _literal(out, at + 1, codes[start:end], end - start, width)
                 else:
-                    count = _as_runs(memory(codes), start, end, memory(mine), memory(lengths))
-                    at = _pack(memory(mine), memory(lengths), 0, count, width, memory(pending), memory(out), at + 1)
+                    count = _as_runs(codes, start, end, mine, lengths)
+                    at = _pack(mine, lengths, 0, count, width, pending, out, at + 1)
                 pages[page, VALUE_BYTES] = at - pages[page, VALUES]
-        _forget(memory(table), bits, memory(own), 0, distinct)
+        _forget(table, bits, own, 0, distinct)
         dictionaries[chunk, ENTRIES], dictionaries[chunk, PLACE] = distinct, total
         total += distinct
     return total
 
 
 @kernel
-def encode_levels(valid: Bytes, bounds: Longs, pages: Longs, out: Bytes) -> None:
+def encode_levels(valid: Bytes, bounds: Longs, pages: Grid, out: Bytes) -> None:
     """Encode which rows are set, page by page; without `valid` all of them are."""
     at, most = 0, 0
     for page in range(bounds.size - 1):
@@ -439,11 +443,11 @@ def encode_levels(valid: Bytes, bounds: Longs, pages: Longs, out: Bytes) -> None
     for page in range(bounds.size - 1):
         begin, low, high, count = at, bounds[page], bounds[page + 1], 0
         if valid.size:
-            count = _as_runs(memory(valid), low, high, memory(levels), memory(lengths))  # type: ignore[arg-type]
+            count = _as_runs(valid, low, high, levels, lengths)  # type: ignore[arg-type]
             for run in range(count):
                 pages[page, NULLS] += lengths[run] if levels[run] == 0 else 0
         if pages[page, NULLS] == 0 and high > low:
-            at = _repeat(memory(out), at, 1, high - low, 1)
+            at = _repeat(out, at, 1, high - low, 1)
         elif high > low:
-            at = _pack(memory(levels), memory(lengths), 0, count, 1, memory(pending), memory(out), at)
+            at = _pack(levels, lengths, 0, count, 1, pending, out, at)
         pages[page, LEVELS], pages[page, LEVEL_BYTES] = begin, at - begin

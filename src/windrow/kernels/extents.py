@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from windrow.kernels.bare import memory
 from windrow.kernels.compiled import kernel
 from windrow.kernels.sketches import word_at
 
@@ -45,17 +44,17 @@ def extent_of_texts(data: Bytes, words: Words, bounds: Longs) -> tuple[int, int]
 
     `words` are the same bytes, as many as there are whole words of.
     """
-    bare, whole, room = memory(data), memory(words), 8 * words.size - 15
+    room = 8 * words.size - 15
     least, greatest = 0, 0
-    first = _ordered(word_at(bare, whole, bounds[0], bounds[1] - bounds[0], room))
+    first = _ordered(word_at(data, words, bounds[0], bounds[1] - bounds[0], room))
     low, high = first, first
     for place in range(1, bounds.size - 1):
         here = (bounds[place], bounds[place + 1])
-        head = _ordered(word_at(bare, whole, here[0], here[1] - here[0], room))
-        if head < low or (head == low and _after(bare, whole, room, here, (bounds[least], bounds[least + 1])) < 0):
+        head = _ordered(word_at(data, words, here[0], here[1] - here[0], room))
+        if head < low or (head == low and _after(data, words, room, here, (bounds[least], bounds[least + 1])) < 0):
             least, low = place, head
         if head > high or (
-            head == high and _after(bare, whole, room, here, (bounds[greatest], bounds[greatest + 1])) > 0
+            head == high and _after(data, words, room, here, (bounds[greatest], bounds[greatest + 1])) > 0
         ):
             greatest, high = place, head
     return least, greatest

@@ -4,15 +4,16 @@ All pages of a column, from any number of files, are decoded by one call. Nothin
 that cannot be read is returned, -1 when all is well.
 """
 
-# Kernels hand each other bare memory and places in it, one by one: an object that holds them would cost more than they.
+# Kernels hand each other arrays and places in them, one by one: an object that holds them would cost more than they.
 # ruff: noqa: PLR0913, PLR0917
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 import numpy.typing as npt
 
-from windrow.kernels.bare import load, memory
 from windrow.kernels.compiled import kernel
 from windrow.kernels.hybrid import (
     COUNT,
@@ -35,17 +36,23 @@ from windrow.kernels.hybrid import (
     next_run,
     signed,
 )
+from windrow.kernels.native import load
 
 __all__ = ["decode_fixed"]
 
 Bytes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.uint64]
 Longs = npt.NDArray[np.int64]
+Values = TypeVar("Values", npt.NDArray[np.uint64], npt.NDArray[np.uint32])
+"""Values of eight or of four bytes."""
+
+
+LOW_HALF = np.uint64(0xFFFFFFFF)
 
 
 @kernel
 def _plain_values(
-    words: Words, pages: Longs, page: int, seen: int, count: int, done: int, out: Words, size: int, row: int
+    words: Words, pages: Longs, page: int, seen: int, count: int, done: int, out: Values, size: int, row: int
 ) -> int:
     """Copy the wanted ones of `count` values, the first of which is the `done`-th that is not null; the row then."""
     first, last = max(seen, pages[page + FIRST]), min(seen + count, pages[page + LAST])
@@ -55,7 +62,7 @@ def _plain_values(
             out[row + place] = load(words, at + place * 8)
     else:
         for place in range(last - first):
-            out[row + place] = cut(words, (at + place * 4) * 8, 32)
+            out[row + place] = load(words, at + place * 4) & LOW_HALF
     return row + max(last - first, 0)  # type: ignore[no-any-return]
 
 
@@ -64,11 +71,11 @@ def _coded_values(
     words: Words,
     pages: Longs,
     page: int,
-    entries: Words,
+    entries: Values,
     seen: int,
     count: int,
     state: tuple[int, int, int, int],
-    out: Words,
+    out: Values,
     row: int,
 ) -> tuple[int, tuple[int, int, int, int]]:
     """Look up `count` values by their codes; the row then (-1 for trouble) and the state of the codes."""
@@ -127,7 +134,14 @@ def _deltas(words: Words, at: int, end: int, out: Words, most: int) -> int:
     parts, at = _varint(words, at, end)
     total, at = _varint(words, at, end)
     first, at = _varint(words, at, end)
-    if at < 0 or parts == 0 or parts > 512 or block > 1 << 20 or block % (parts * np.uint64(8)) or total > most:
+    if (
+        at < 0
+        or parts == 0
+        or parts > 512
+        or block > 1 << 20
+        or block % (parts * np.uint64(8))
+        or total > np.uint64(most)
+    ):
         return -1
     each, count, done, value = signed(block // parts), signed(total), 0, _unfolded(first)
     if count:
@@ -165,7 +179,7 @@ def _split_bytes(words: Words, at: int, end: int, out: Words, size: int) -> int:
 
 
 @kernel
-def _null_values(out: Words, valid: Bytes, row: int, count: int) -> int:
+def _null_values(out: Values, valid: Bytes, row: int, count: int) -> int:
     for place in range(row, row + count):
         out[place] = 0
         valid[place] = 0
@@ -180,9 +194,9 @@ def _decode_apart(words: Words, pages: Longs, page: int, apart: Words, size: int
     """
     start, end, form = pages[page + VALUES], pages[page + VALUES_END], pages[page + FORM]
     if form == DELTA:
-        return max(_deltas(memory(words), start, end, memory(apart), apart.size) if end > start else 0, 0)
+        return max(_deltas(words, start, end, apart, apart.size) if end > start else 0, 0)
     if form == SPLIT:
-        return _split_bytes(memory(words), start, end, memory(apart), size) if end - start <= apart.size * size else 0
+        return _split_bytes(words, start, end, apart, size) if end - start <= apart.size * size else 0
     return -1
 
 
@@ -191,10 +205,10 @@ def _decode_fixed(
     words: Words,
     pages: Longs,
     page: int,
-    entries: Words,
+    entries: Values,
     apart: Words,
     ready: int,
-    out: Words,
+    out: Values,
     size: int,
     valid: Bytes,
     row: int,
@@ -234,14 +248,12 @@ def _decode_fixed(
 
 
 @kernel
-def decode_fixed(words: Words, pages: Longs, entries: Words, out: Words, valid: Bytes) -> int:
+def decode_fixed(words: Words, pages: Longs, entries: Values, out: Values, valid: Bytes) -> int:
     """Decode pages of a fixed-width column into one value for each row; the page in trouble or -1.
 
     `entries` are the values of all dictionaries. A null is 0 in `out`, and 0 in `valid`, which must be 1 before.
     """
     row = 0
-    bare_words, bare_pages, bare_entries = memory(words), memory(pages), memory(entries)
-    bare_out, bare_valid = memory(out), memory(valid)
     most = 0
     for number in range(pages.size // PAGE_WIDTH):
         if pages[number * PAGE_WIDTH + FORM] >= DELTA:
@@ -250,12 +262,10 @@ def decode_fixed(words: Words, pages: Longs, entries: Words, out: Words, valid: 
     for number in range(pages.size // PAGE_WIDTH):
         page = number * PAGE_WIDTH
         if pages[page + FORM] == NULLS:
-            row = _null_values(bare_out, bare_valid, row, pages[page + LAST] - pages[page + FIRST])
+            row = _null_values(out, valid, row, pages[page + LAST] - pages[page + FIRST])
             continue
         ready = _decode_apart(words, pages, page, apart, out.itemsize)
-        row = _decode_fixed(
-            bare_words, bare_pages, page, bare_entries, memory(apart), ready, bare_out, out.itemsize, bare_valid, row
-        )
+        row = _decode_fixed(words, pages, page, entries, apart, ready, out, out.itemsize, valid, row)
         if row < 0:
             return number
     return -1

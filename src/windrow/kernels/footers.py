@@ -7,10 +7,11 @@ import numpy.typing as npt
 
 from windrow.kernels.compiled import kernel
 
-__all__ = ["render"]
+__all__ = ["render", "room_for", "write_structs"]
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
+Grid = np.ndarray[tuple[int, int], np.dtype[np.int64]]
 
 LONGEST_VARINT = 10
 
@@ -46,7 +47,7 @@ def _text(texts: Bytes, start: int, length: int) -> tuple[int, int]:
 
 
 @kernel
-def _room(templates: Longs, steps: Longs, words: Longs, kinds: Longs, texts: Bytes) -> int:
+def room_for(templates: Grid, steps: Grid, words: Grid, kinds: Longs, texts: Bytes) -> int:
     """As many bytes as will be written, or a few more."""
     room = 0
     for row in range(kinds.size):
@@ -61,10 +62,17 @@ def _room(templates: Longs, steps: Longs, words: Longs, kinds: Longs, texts: Byt
     return room
 
 
-@kernel
-def render(constants: Bytes, templates: Longs, steps: Longs, words: Longs, kinds: Longs, texts: Bytes) -> Bytes:
+def render(constants: Bytes, templates: Grid, steps: Grid, words: Grid, kinds: Longs, texts: Bytes) -> Bytes:
     """The bytes of one struct after the other; `kinds` names the template of each, a row of `words` has its values."""
-    out = np.empty(_room(templates, steps, words, kinds, texts), np.uint8)
+    out = np.empty(room_for(templates, steps, words, kinds, texts), np.uint8)
+    return out[: write_structs(constants, templates, steps, words, kinds, texts, out)]
+
+
+@kernel
+def write_structs(
+    constants: Bytes, templates: Grid, steps: Grid, words: Grid, kinds: Longs, texts: Bytes, out: Bytes
+) -> int:
+    """The same, into an array; how many bytes."""
     at = 0
     for row in range(kinds.size):
         template = templates[kinds[row]]
@@ -79,4 +87,4 @@ def render(constants: Bytes, templates: Longs, steps: Longs, words: Longs, kinds
             else:
                 at = _varint(out, at, np.uint64((value << 1) ^ (value >> 63)))
         at = _copied(out, at, constants, template[END_FROM], template[END_TO])
-    return out[:at]
+    return at

@@ -1,6 +1,6 @@
 """Thrift bytes that come by the thousand: headers of data pages, and the index of their places and bounds."""
 
-# Kernels hand each other bare memory and places in it, one by one: an object that holds them would cost more than they.
+# Kernels hand each other arrays and places in them, one by one: an object that holds them would cost more than they.
 # ruff: noqa: PLR0913, PLR0917, FBT001
 
 from __future__ import annotations

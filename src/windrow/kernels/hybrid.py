@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from windrow.kernels.bare import load
 from windrow.kernels.compiled import kernel
+from windrow.kernels.native import load
 
 __all__ = ["cut", "kept", "level_run", "next_run", "signed"]
 

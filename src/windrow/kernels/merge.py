@@ -3,15 +3,16 @@
 Rows of all inputs are numbered through, input by input. A run is a key and the row that it ends before.
 """
 
-# Kernels hand each other bare memory and places in it, one by one: an object that holds them would cost more than they.
+# Kernels hand each other arrays and places in them, one by one: an object that holds them would cost more than they.
 # ruff: noqa: PLR0913, PLR0917, FBT001
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 import numpy.typing as npt
 
-from windrow.kernels.bare import memory
 from windrow.kernels.compiled import kernel
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "check_rows",
     "check_runs",
     "combine_runs",
+    "merge_each",
     "merge_order",
     "merge_rows",
     "merge_scattered",
@@ -30,6 +32,10 @@ __all__ = [
 Words = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
+Places = TypeVar("Places", npt.NDArray[np.int64], npt.NDArray[np.int32])
+"""Rows and counts of them; they have half the size where there are few."""
+Numbers = TypeVar("Numbers", npt.NDArray[np.uint64], npt.NDArray[np.int32])
+"""Numbers of a column, none of them negative."""
 
 FEW_ROWS, SHORT_RUN = 256, 4
 """A series of so few rows, in runs that are so short on average, is sorted faster than merged."""
@@ -46,16 +52,15 @@ def combine_runs(
     """
     one, other, runs = 0, 0, 0
     shift = np.uint64(bits)
-    first, first_ends, second, second_ends = memory(keys), memory(ends), memory(others), memory(other_ends)
-    made, made_ends = memory(out), memory(out_ends)
     while one < keys.size and other < others.size:
-        key = first[one] << shift if bits < 64 else np.uint64(0)
-        end = min(first_ends[one], second_ends[other])
-        made[runs] = key | second[other]
-        made_ends[runs] = end
+        key = keys[one] << shift if bits < 64 else np.uint64(0)
+        one_end, other_end = ends[one], other_ends[other]
+        end = min(one_end, other_end)
+        out[runs] = key | others[other]
+        out_ends[runs] = end
         runs += 1
-        one += first_ends[one] == end
-        other += second_ends[other] == end
+        one += one_end == end
+        other += other_end == end
     return runs
 
 
@@ -66,7 +71,6 @@ def check_runs(numbers: Words, ends: Longs, input_ends: Longs, last_key: Words, 
     No run reaches across the end of an input.
     """
     begin, owner, wrong = 0, 0, -1
-    known = memory(last_key)
     for run in range(ends.size):
         while input_ends[owner] <= begin:
             owner += 1
@@ -80,10 +84,10 @@ def check_runs(numbers: Words, ends: Longs, input_ends: Longs, last_key: Words, 
         # counted and not looked for, so that several are compared at once
         back = 0
         for row in range(first, ends[run]):
-            back += known[row] < known[row - 1]
+            back += last_key[row] < last_key[row - 1]
         if back and wrong < 0:
             wrong = first
-            while known[wrong] >= known[wrong - 1]:
+            while last_key[wrong] >= last_key[wrong - 1]:
                 wrong += 1
         begin = ends[run]
     return wrong
@@ -97,8 +101,10 @@ def scattered_share(entries: Longs, series: Words, begins: Longs, ends: Longs, l
     for place in range(0, entries.size - 1, step):
         one, other = entries[place], entries[place + 1]
         if series[one] == series[other]:
-            rows = last_key[begins[one] : ends[one]]
-            share += 1 - np.searchsorted(rows, last_key[begins[other]], side="right") / rows.size
+            first, bound = begins[one], last_key[begins[other]]
+            # the first row of a run may come behind the bound itself
+            ahead = _gallop(last_key, first, ends[one], bound, True) - first if last_key[first] <= bound else 0
+            share += 1 - ahead / (ends[one] - first)
             seen += 1
     return share / seen if seen else 0.0
 
@@ -142,7 +148,7 @@ def _sift(heap: Longs, size: int, heads: Words) -> None:
 
 
 @kernel
-def _emit(order: tuple[Longs, Longs, Ints], runs: int, owner: int, start: int, count: int) -> int:
+def _emit(order: tuple[Places, Places, Ints], runs: int, owner: int, start: int, count: int) -> int:
     """Append rows to the order; they join the run before when they follow it in the same input."""
     starts, counts, owners = order
     if runs and owners[runs - 1] == owner and starts[runs - 1] + counts[runs - 1] == start:
@@ -156,15 +162,16 @@ def _emit(order: tuple[Longs, Longs, Ints], runs: int, owner: int, start: int, c
 
 @kernel
 def _merge_series(
-    runs_in: tuple[Longs, Longs, Longs, Ints, Words],
+    runs_in: tuple[Longs, Longs, Ints, Words],
+    at: Longs,
     first: int,
     last: int,
     tree: tuple[Words, Longs],
-    order: tuple[Longs, Longs, Ints],
+    order: tuple[Places, Places, Ints],
     runs: int,
 ) -> int:
     """Merge the rows of one series, which the entries from `first` up to `last` hold, each in order; the runs then."""
-    entries, at, ends, inputs, last_key = runs_in
+    entries, ends, inputs, last_key = runs_in
     heads, heap = tree
     size = 0
     for place in range(first, last):
@@ -195,15 +202,16 @@ def _merge_series(
 
 @kernel
 def _sort_few(
-    runs_in: tuple[Longs, Longs, Longs, Ints, Words],
+    runs_in: tuple[Longs, Longs, Ints, Words],
+    at: Longs,
     first: int,
     last: int,
     few: tuple[Words, Longs, Ints],
-    order: tuple[Longs, Longs, Ints],
+    order: tuple[Places, Places, Ints],
     runs: int,
 ) -> int:
     """Put the few rows of one series in order one by one; what comes late moves ahead of what is greater."""
-    entries, at, ends, inputs, last_key = runs_in
+    entries, ends, inputs, last_key = runs_in
     keys, rows, of = few
     size = 0
     for place in range(first, last):
@@ -232,8 +240,8 @@ def merge_order(
     ends: Longs,
     inputs: Ints,
     last_key: Words,
-    starts: Longs,
-    counts: Longs,
+    starts: Places,
+    counts: Places,
     owners: Ints,
     group_ends: Longs,
     group_rows: Longs,
@@ -245,7 +253,7 @@ def merge_order(
     """
     at, heads, heap = begins.copy(), np.empty(entries.size, np.uint64), np.empty(entries.size, np.int64)
     keys, rows_of, of = np.empty(FEW_ROWS, np.uint64), np.empty(FEW_ROWS, np.int64), np.empty(FEW_ROWS, np.int32)
-    runs_out = memory(starts), memory(counts), memory(owners)
+    runs_out = starts, counts, owners
     runs, groups, first, place = 0, 0, 0, 0
     while first < entries.size:
         last, rows = first, 0
@@ -256,13 +264,12 @@ def merge_order(
             entry = entries[first]
             runs = _emit(runs_out, runs, inputs[entry], begins[entry], rows)
         else:
-            # memory is taken inside of the loop: an array that is not named behind a line may be gone by then
-            runs_in = memory(entries), memory(at), memory(ends), memory(inputs), memory(last_key)
+            runs_in = entries, ends, inputs, last_key
             if rows <= FEW_ROWS and rows < SHORT_RUN * (last - first):
-                few = memory(keys), memory(rows_of), memory(of)
-                runs = _sort_few(runs_in, first, last, few, runs_out, runs)
+                few = keys, rows_of, of
+                runs = _sort_few(runs_in, at, first, last, few, runs_out, runs)
             else:
-                runs = _merge_series(runs_in, first, last, (memory(heads), memory(heap)), runs_out, runs)
+                runs = _merge_series(runs_in, at, first, last, (heads, heap), runs_out, runs)
         place += rows
         group_ends[groups], group_rows[groups] = place, begins[entries[first]]
         groups += 1
@@ -271,36 +278,36 @@ def merge_order(
 
 
 @kernel
-def pack_rows(runs: Words, ends: Longs, numbers: Words, bits: int, out: Words) -> None:
+def pack_rows(runs: Words, ends: Longs, numbers: Numbers, bits: int, out: Words) -> None:
     """The number of a column of runs and that of each row, which has so many bits, become one."""
-    row, shift, known, target = 0, np.uint64(bits), memory(numbers), memory(out)
+    row, shift = 0, np.uint64(bits)
     for run in range(ends.size):
         high = runs[run] << shift if bits < 64 else np.uint64(0)
         for place in range(row, ends[run]):
-            target[place] = high | np.uint64(known[place])
+            out[place] = high | np.uint64(numbers[place])
         row = ends[run]
 
 
 @kernel
-def append_rows(keys: Words, numbers: Words, bits: int) -> None:
+def append_rows(keys: Words, numbers: Numbers, bits: int) -> None:
     """Append the numbers of a column, of so many bits, to the keys of rows."""
-    shift, known, target = np.uint64(bits), memory(numbers), memory(keys)
+    shift = np.uint64(bits)
     if bits > 63:
         for row in range(keys.size):
-            target[row] = np.uint64(known[row])
+            keys[row] = np.uint64(numbers[row])
     else:
         for row in range(keys.size):
-            target[row] = target[row] << shift | np.uint64(known[row])
+            keys[row] = keys[row] << shift | np.uint64(numbers[row])
 
 
 @kernel
 def append_runs(keys: Words, numbers: Words, ends: Longs, bits: int) -> None:
     """The same for a column of runs."""
-    row, shift, target = 0, np.uint64(bits), memory(keys)
+    row, shift = 0, np.uint64(bits)
     for run in range(ends.size):
         number = numbers[run]
         for place in range(row, ends[run]):
-            target[place] = (target[place] << shift if bits < 64 else np.uint64(0)) | number
+            keys[place] = (keys[place] << shift if bits < 64 else np.uint64(0)) | number
         row = ends[run]
 
 
@@ -417,7 +424,7 @@ def merge_scattered(
         group_rows[groups] = begins[entries[first]]
         runs = last - first
         while runs > 1:
-            _merge_words(memory(words), memory(at), memory(sizes), runs, memory(others))
+            _merge_words(words, at, sizes, runs, others)
             words, others = others, words
             runs = (runs + 1) >> 1
         for row in range(count):
@@ -444,18 +451,32 @@ def _merge_pairs(keys: Words, rows: Ints, ends: Longs, count: int, out: Words, o
         ends[count >> 1] = ends[count - 1]
 
 
-@kernel
 def merge_rows(keys: Words, input_ends: Longs) -> tuple[Words, Ints]:
     """The keys of all rows in their order, and the rows: neighbouring inputs are merged until one is left.
 
     The keys of each input ascend. Rows with the same key keep their order.
     """
-    ends, count = input_ends.copy(), input_ends.size
-    found, rows = keys, np.arange(keys.size).astype(np.int32)
-    out, out_rows = np.empty_like(keys), np.empty(keys.size, np.int32)
-    spare, spare_rows = np.empty_like(keys), rows
-    while count > 1:
-        _merge_pairs(memory(found), memory(rows), memory(ends), count, memory(out), memory(out_rows))
-        count = (count + 1) >> 1
-        found, rows, out, out_rows, spare, spare_rows = out, out_rows, spare, spare_rows, out, out_rows
+    found, rows = np.empty_like(keys), np.empty(keys.size, np.int32)
+    merge_each(keys, input_ends, found, rows)
     return found, rows
+
+
+@kernel
+def merge_each(keys: Words, input_ends: Longs, out: Words, out_rows: Ints) -> None:
+    """The same, into two arrays."""
+    ends, count, passes, found = input_ends.copy(), input_ends.size, 0, keys
+    while 1 << passes < count:
+        passes += 1
+    target, target_rows = out, out_rows
+    source, source_rows = np.empty(keys.size, np.uint64), np.empty(keys.size, np.int32)
+    if passes & 1 == 0:
+        # the last pass writes to `out`
+        source, source_rows, target, target_rows = target, target_rows, source, source_rows
+    for row in range(keys.size):
+        source_rows[row] = row
+    if passes == 0:
+        out[:] = keys
+    while count > 1:
+        _merge_pairs(found, source_rows, ends, count, target, target_rows)
+        count, found = (count + 1) >> 1, target
+        source, source_rows, target, target_rows = target, target_rows, source, source_rows

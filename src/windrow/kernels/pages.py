@@ -5,7 +5,7 @@ two words of padding behind them, so that a value of any width is cut out of two
 returns the number of the page that it cannot read, and -1 when all is well.
 """
 
-# Kernels hand each other bare memory and places in it, one by one: an object that holds them would cost more than they.
+# Kernels hand each other arrays and places in them, one by one: an object that holds them would cost more than they.
 # ruff: noqa: PLR0913, PLR0917
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.kernels import rules as r
-from windrow.kernels.bare import load, memory
 from windrow.kernels.checksums import crc32
 from windrow.kernels.compiled import kernel
 from windrow.kernels.hybrid import (
@@ -39,6 +38,7 @@ from windrow.kernels.hybrid import (
     next_run,
     signed,
 )
+from windrow.kernels.native import bits_set, load
 from windrow.kernels.thrift import walk
 
 __all__ = ["count_set", "damaged_run", "decode_codes", "decode_rows", "index_texts", "join_rows", "scan_pages"]
@@ -53,6 +53,7 @@ Truths = npt.NDArray[np.bool_]
 FLAGS, KIND, SIZE, VALUES_IN, BODY, CHUNK, CRC, HEADER_WIDTH = 0, 1, 3, 4, 9, 10, 11, 12
 PROTECTED = 2
 DICTIONARY_KIND = 2
+LOW_HALF = np.uint64(0xFFFFFFFF)
 
 
 @kernel
@@ -237,15 +238,13 @@ def decode_codes(words: Words, pages: Longs, entries: Ints, codes: Ints, ends: L
     code is NULL_CODE.
     """
     runs, row = 0, 0
-    bare_words, bare_pages, bare_entries = memory(words), memory(pages), memory(entries)
-    bare_codes, bare_ends = memory(codes), memory(ends)
     for number in range(pages.size // PAGE_WIDTH):
         page = number * PAGE_WIDTH
         if pages[page + FORM] == NULLS:
             row += pages[page + LAST] - pages[page + FIRST]
-            runs = _append(bare_codes, bare_ends, runs, NULL_CODE, row)
+            runs = _append(codes, ends, runs, NULL_CODE, row)
             continue
-        runs, row = _decode_codes(bare_words, bare_pages, page, bare_entries, bare_codes, bare_ends, runs, row)
+        runs, row = _decode_codes(words, pages, page, entries, codes, ends, runs, row)
         if runs < 0:
             return runs, number
     return runs, -1
@@ -306,8 +305,8 @@ def _row_codes(
 def _bits_set(words: Words, bit: int, count: int) -> int:
     """How many bits from one on are set."""
     found = 0
-    for place in range(bit, bit + count):
-        found += signed(load(words, place >> 3) >> np.uint64(place & 7) & np.uint64(1))
+    for done in range(0, count, 64):
+        found += bits_set(cut(words, bit + done, min(count - done, 64)))
     return found
 
 
@@ -361,16 +360,15 @@ def decode_rows(words: Words, pages: Longs, entries: Ints, codes: Ints) -> int:
         if pages[page + LAST] - pages[page + FIRST] < pages[page + COUNT]:
             most = max(most, pages[page + COUNT])
     whole = np.empty(most, np.int32)
-    bare_words, bare_pages, bare_entries = memory(words), memory(pages), memory(entries)
     for number in range(pages.size // PAGE_WIDTH):
         page, trouble = number * PAGE_WIDTH, 0
         first, wanted = pages[page + FIRST], pages[page + LAST] - pages[page + FIRST]
         if pages[page + FORM] == NULLS:
-            _null_rows(memory(codes), row, wanted)
+            _null_rows(codes, row, wanted)
         elif wanted == pages[page + COUNT]:
-            trouble = _page_rows(bare_words, bare_pages, page, bare_entries, memory(codes), row)
+            trouble = _page_rows(words, pages, page, entries, codes, row)
         else:
-            trouble = _page_rows(bare_words, bare_pages, page, bare_entries, memory(whole), 0)
+            trouble = _page_rows(words, pages, page, entries, whole, 0)
             codes[row : row + wanted] = whole[first : first + wanted]
         if trouble < 0:
             return number
@@ -392,13 +390,13 @@ def join_rows(codes: Ints, out: Ints, ends: Longs) -> None:
 @kernel
 def index_texts(words: Words, starts: Longs, ends: Longs, counts: Longs, offsets: Longs, lengths: Longs) -> int:
     """Find the texts of PLAIN byte arrays: `counts` of them in each stretch of bytes; the stretch in trouble or -1."""
-    place, bare = 0, memory(words)
+    place = 0
     for number in range(starts.size):
         at, end = starts[number], ends[number]
         for _ in range(counts[number]):
             if at + 4 > end:
                 return number
-            length = signed(cut(bare, at * 8, 32))
+            length = signed(load(words, at) & LOW_HALF)
             at += 4
             if length > end - at:
                 return number
@@ -410,12 +408,11 @@ def index_texts(words: Words, starts: Longs, ends: Longs, counts: Longs, offsets
 @kernel
 def count_set(words: Words, pages: Longs, counts: Longs) -> int:
     """Count the values of each page that are not null; the page in trouble or -1."""
-    bare_words, bare_pages = memory(words), memory(pages)
     for number in range(counts.size):
         page, seen = number * PAGE_WIDTH, 0
         at, left, bit, value = pages[page + LEVELS], 0, -1, 0
         while seen < pages[page + COUNT]:
-            count, is_set, at, left, bit, value = level_run(bare_words, bare_pages, page, at, left, bit, value)
+            count, is_set, at, left, bit, value = level_run(words, pages, page, at, left, bit, value)
             if count < 0:
                 return number
             count = min(count, pages[page + COUNT] - seen)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from windrow.kernels.bare import load, memory
 from windrow.kernels.compiled import kernel
 from windrow.kernels.hybrid import (
     CODED,
@@ -23,6 +22,7 @@ from windrow.kernels.hybrid import (
     next_run,
     signed,
 )
+from windrow.kernels.native import load
 
 __all__ = ["entries_at", "mark_entries", "ordinals_at"]
 
@@ -37,14 +37,13 @@ def ordinals_at(words: Words, pages: Longs, rows: Longs, owners: Longs, ordinals
 
     The place of a null is -1. Returns the page in trouble, or -1.
     """
-    bare_words, bare_pages = memory(words), memory(pages)
     place, base = 0, 0
     for number in range(pages.size // PAGE_WIDTH):
         page, seen, is_set_so_far = number * PAGE_WIDTH, 0, 0
         total = pages[page + COUNT]
         at, left, bit, value = pages[page + LEVELS], 0, -1, 0
         while place < rows.size and rows[place] < base + total:
-            count, is_set, at, left, bit, value = level_run(bare_words, bare_pages, page, at, left, bit, value)
+            count, is_set, at, left, bit, value = level_run(words, pages, page, at, left, bit, value)
             count = min(count, total - seen)
             if count <= 0:
                 return number
@@ -88,7 +87,7 @@ def entries_at(words: Words, pages: Longs, owners: Longs, ordinals: Longs, entri
 
     The entries of a page in PLAIN are its values. Returns the page in trouble, or -1.
     """
-    bare, bare_pages, last = memory(words), memory(pages), np.int64(-1)
+    last = -1
     state = (0, 0, 0, -1, 0)
     for place in range(owners.size):
         number, code = owners[place], ordinals[place]
@@ -99,7 +98,7 @@ def entries_at(words: Words, pages: Longs, owners: Longs, ordinals: Longs, entri
         if pages[page + FORM] == CODED:
             if number != last:
                 state, last = (pages[page + VALUES] + 1, 0, 0, -1, 0), number
-            code, state = _code_at(bare, bare_pages, page, code, state)
+            code, state = _code_at(words, pages, page, code, state)
         elif pages[page + FORM] != PLAIN:
             code = -1
         if code < 0 or code >= pages[page + ENTRIES]:
@@ -172,11 +171,10 @@ def mark_entries(words: Words, pages: Longs, owners: Longs, used: Bytes, missing
 
     `owners` has the chunk of each page, `missing` the number of entries of each chunk that are not marked.
     """
-    bare, bare_pages, bare_used = memory(words), memory(pages), memory(used)
     for number in range(owners.size):
         owner = owners[number]
         if pages[number * PAGE_WIDTH + FORM] == CODED and missing[owner] > 0:
-            missing[owner] = _mark_page(bare, bare_pages, number * PAGE_WIDTH, bare_used, missing[owner])
+            missing[owner] = _mark_page(words, pages, number * PAGE_WIDTH, used, missing[owner])
             if missing[owner] < 0:
                 return number
     return -1

@@ -7,16 +7,12 @@ takes them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import cast
-
 import numpy as np
 import numpy.typing as npt
-from numba.cpython.unsafe import numbers
 
-from windrow.kernels.bare import load, memory
 from windrow.kernels.compiled import kernel
 from windrow.kernels.hashes import rotated
+from windrow.kernels.native import leading_zeros, load
 
 __all__ = ["coupons_of_numbers", "coupons_of_texts", "gather_coupons", "raise_registers", "word_at"]
 
@@ -24,8 +20,6 @@ Bytes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.uint64]
 Coupons = npt.NDArray[np.uint32]
 Longs = npt.NDArray[np.int64]
-
-leading_zeros = cast("Callable[[np.uint64], int]", numbers.leading_zeros)  # one instruction
 
 C1 = np.uint64(0x87C37B91114253D5)
 C2 = np.uint64(0x4CF5AD432745937F)
@@ -76,9 +70,8 @@ def _coupon(one: np.uint64, other: np.uint64, length: int) -> np.uint32:
 @kernel
 def coupons_of_numbers(words: Words, coupons: Coupons) -> None:
     """The coupons of values of eight bytes each."""
-    source, out = memory(words), memory(coupons)
     for place in range(words.size):
-        out[place] = _coupon(SEED ^ _first(source[place]), SEED, 8)
+        coupons[place] = _coupon(SEED ^ _first(words[place]), SEED, 8)
 
 
 @kernel
@@ -99,21 +92,21 @@ def coupons_of_texts(data: Bytes, words: Words, bounds: Longs, coupons: Coupons)
 
     `words` are the same bytes, as many as there are whole words of.
     """
-    bare, whole, room = memory(data), memory(words), 8 * words.size - 15
+    room = 8 * words.size - 15
     for place in range(coupons.size):
         at, end = bounds[place], bounds[place + 1]
         size = end - at
         one, other = SEED, SEED
         while at + 16 <= end:
-            one = rotated(one ^ _first(word_at(bare, whole, at, 8, room)), 27) + other
+            one = rotated(one ^ _first(word_at(data, words, at, 8, room)), 27) + other
             one = one * np.uint64(5) + np.uint64(0x52DCE729)
-            other = rotated(other ^ _second(word_at(bare, whole, at + 8, 8, room)), 31) + one
+            other = rotated(other ^ _second(word_at(data, words, at + 8, 8, room)), 31) + one
             other = other * np.uint64(5) + np.uint64(0x38495AB5)
             at += 16
         if end - at > 8:
-            other ^= _second(word_at(bare, whole, at + 8, end - at - 8, room))
+            other ^= _second(word_at(data, words, at + 8, end - at - 8, room))
         if end > at:
-            one ^= _first(word_at(bare, whole, at, end - at, room))
+            one ^= _first(word_at(data, words, at, end - at, room))
         coupons[place] = _coupon(one, other, size)
 
 
@@ -123,16 +116,16 @@ def gather_coupons(coupons: Coupons, start: int, table: Coupons, count: int, mos
 
     The table has a power of two of places, more than `most` + 1; a free place is 0.
     """
-    own, mask = memory(table), table.size - 1
+    mask = table.size - 1
     for place in range(start, coupons.size):
         coupon = coupons[place]
         slot = np.int64((np.uint64(coupon) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(40)) & mask
-        while own[slot] and own[slot] != coupon:
+        while table[slot] and table[slot] != coupon:
             slot = (slot + 1) & mask
-        if not own[slot]:
+        if not table[slot]:
             if count == most:
                 return place, count
-            own[slot] = coupon
+            table[slot] = coupon
             count += 1
     return coupons.size, count
 
@@ -144,13 +137,13 @@ def raise_registers(coupons: Coupons, start: int, registers: Bytes, hip: float, 
     `inverse` is the sum of 2 ** -register over all; `hip` the estimate that grows, before each register is raised, by
     the number of registers over that sum.
     """
-    own, mask, size = memory(registers), np.uint32(registers.size - 1), float(registers.size)
+    mask, size = registers.size - 1, float(registers.size)
     for place in range(start, coupons.size):
-        coupon = coupons[place]
-        slot, value = np.int64(coupon & mask), np.int64(coupon >> np.uint32(KEY_BITS))
-        before = np.int64(own[slot])
+        coupon = np.int64(coupons[place])
+        slot, value = coupon & mask, coupon >> KEY_BITS
+        before = np.int64(registers[slot])
         if value > before:
             hip += size / inverse
             inverse += 2.0**-value - 2.0**-before
-            own[slot] = value
+            registers[slot] = value
     return hip, inverse

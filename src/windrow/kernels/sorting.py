@@ -8,14 +8,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from windrow.kernels.bare import memory
 from windrow.kernels.compiled import kernel
 
-__all__ = ["changes", "sort_rows"]
+__all__ = ["changes", "sort_each", "sort_rows"]
 
 Words = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
+Grid = np.ndarray[tuple[int, int], np.dtype[np.int64]]
 
 DIGIT = 8
 """Keys are sorted by so many bits at a time."""
@@ -28,7 +28,7 @@ MOVES = 16
 
 
 @kernel
-def _counts(words: Words, low: int, passes: int, digit: int) -> Longs:
+def _counts(words: Words, low: int, passes: int, digit: int) -> Grid:
     """How many words have each digit, digit by digit from a bit on."""
     counts, mask = np.zeros((passes, 1 << digit), np.int64), np.uint64((1 << digit) - 1)
     for place in range(words.size):
@@ -48,51 +48,76 @@ def _sort_words(words: Words, low: int, high: int) -> Words:
     passes = max((high - low + WIDEST - 1) // WIDEST, 1)
     digit = max((high - low + passes - 1) // passes, 1)
     counts, mask = _counts(words, low, passes, digit), np.uint64((1 << digit) - 1)
-    found, out = words, np.empty_like(words)
+    found, out = words, np.empty(words.size, np.uint64)
     for each in range(passes):
-        at, by = 0, np.uint64(low + each * digit)
-        for bucket in range(1 << digit):
-            count = counts[each, bucket]
-            counts[each, bucket] = at
-            at += count
-        starts, source, target = memory(counts[each]), memory(found), memory(out)
+        starts, by = counts[each], np.uint64(low + each * digit)
+        _cumulate(starts)
         for place in range(words.size):
-            word = source[place]
+            word = found[place]
             digit_of = np.int64(word >> by & mask)
-            target[starts[digit_of]] = word
+            out[starts[digit_of]] = word
             starts[digit_of] += 1
         found, out = out, found
     return found
 
 
 @kernel
-def _sort_digits(keys: Words, bits: int) -> tuple[Words, Ints]:
+def _sort_digits(keys: Words, bits: int, out: Words, out_rows: Ints) -> None:
     """The keys of all rows in their order, and the rows, by so many of their lowest bits: digit by digit."""
-    passes, size = (bits + DIGIT - 1) // DIGIT, keys.size
+    passes, size, moves = (bits + DIGIT - 1) // DIGIT, keys.size, 0
     counts, mask = _counts(keys, 0, passes, DIGIT), np.uint64((1 << DIGIT) - 1)
-    found, rows = keys, np.arange(size).astype(np.int32)
-    out, out_rows = np.empty_like(keys), np.empty(size, np.int32)
-    spare, spare_rows = np.empty_like(keys), rows
     for digit in range(passes):
-        at, by, most = 0, np.uint64(digit * DIGIT), 0
-        for bucket in range(1 << DIGIT):
-            count = counts[digit, bucket]
-            most = max(most, count)
-            counts[digit, bucket] = at
-            at += count
-        if most == size:
-            continue
-        starts, source, source_rows = memory(counts[digit]), memory(found), memory(rows)
-        target, target_rows = memory(out), memory(out_rows)
-        for row in range(size):
-            key = source[row]
-            digit_of = np.int64(key >> by & mask)
-            place = starts[digit_of]
-            starts[digit_of] = place + 1
-            target[place] = key
-            target_rows[place] = source_rows[row]
-        found, rows, out, out_rows, spare, spare_rows = out, out_rows, spare, spare_rows, out, out_rows
-    return found, rows
+        moves += not _is_one(counts[digit], size)
+    target, target_rows = out, out_rows
+    source, source_rows = np.empty(size, np.uint64), np.empty(size, np.int32)
+    if moves & 1 == 0:
+        # the last pass writes to `out`
+        source, source_rows, target, target_rows = target, target_rows, source, source_rows
+    for row in range(size):
+        source_rows[row] = row
+    if moves == 0:
+        out[:] = keys
+    found = keys
+    for digit in range(passes):
+        starts = counts[digit]
+        if not _is_one(starts, size):
+            _cumulate(starts)
+            _move_digits(found, source_rows, starts, np.uint64(digit * DIGIT), mask, target, target_rows)
+            found = target
+            source, source_rows, target, target_rows = target, target_rows, source, source_rows
+
+
+@kernel
+def _is_one(counts: Longs, size: int) -> bool:
+    """Whether all rows have the same digit."""
+    most = 0
+    for bucket in range(counts.size):
+        most = max(most, counts[bucket])
+    return most == size
+
+
+@kernel
+def _cumulate(counts: Longs) -> None:
+    """Turn counts into the place of the first of each."""
+    at = 0
+    for bucket in range(counts.size):
+        count = counts[bucket]
+        counts[bucket] = at
+        at += count
+
+
+@kernel
+def _move_digits(
+    keys: Words, rows: Ints, starts: Longs, by: np.uint64, mask: np.uint64, out: Words, out_rows: Ints
+) -> None:
+    """Move keys and rows to the places of their digits."""
+    for row in range(keys.size):
+        key = keys[row]
+        digit_of = np.int64(key >> by & mask)
+        place = starts[digit_of]
+        starts[digit_of] = place + 1
+        out[place] = key
+        out_rows[place] = rows[row]
 
 
 @kernel
@@ -116,63 +141,81 @@ def _sort_inside(keys: Words, rows: Ints, size: int, most: int) -> int:
 @kernel
 def _in_time(keys: Words, input_ends: Longs, tail: int) -> Longs:
     """The inputs ordered by the last bits of their keys, of which some are looked at."""
-    about, begin, mask = np.zeros(input_ends.size), 0, np.uint64((1 << tail) - 1)
+    about, order = np.zeros(input_ends.size, np.float64), np.empty(input_ends.size, np.int64)
+    begin, mask = 0, np.uint64((1 << tail) - 1)
     for owner in range(input_ends.size):
         rows = input_ends[owner] - begin
         for sample in range(min(rows, SAMPLES)):
             about[owner] += np.float64(keys[begin + sample * rows // SAMPLES] & mask) / min(rows, SAMPLES)
         begin = input_ends[owner]
-    return np.argsort(about)
+        hole = owner
+        while hole > 0 and about[order[hole - 1]] > about[owner]:
+            order[hole] = order[hole - 1]
+            hole -= 1
+        order[hole] = owner
+    return order
 
 
 @kernel
-def _sort_series(keys: Words, input_ends: Longs, bits: int, tail: int, row_bits: int) -> tuple[Words, Ints]:
+def _sort_series(
+    keys: Words, input_ends: Longs, bits: int, tail: int, row_bits: int, out: Words, out_rows: Ints
+) -> None:
     """The keys of all rows ordered by all bits but the last `tail`, and the rows: a word each holds both.
 
     Rows of a series come in the order of time of their inputs.
     """
-    words, mask, at = np.empty_like(keys), np.uint64((1 << row_bits) - 1), 0
+    words, mask, at = np.empty(keys.size, np.uint64), np.uint64((1 << row_bits) - 1), 0
     for owner in _in_time(keys, input_ends, tail):
         for row in range(input_ends[owner - 1] if owner else 0, input_ends[owner]):
             words[at] = keys[row] >> np.uint64(tail) << np.uint64(row_bits) | np.uint64(row)
             at += 1
     words = _sort_words(words, row_bits, row_bits + bits - tail)
-    found, rows = np.empty_like(keys), np.empty(keys.size, np.int32)
     for place in range(keys.size):
         origin = np.int64(words[place] & mask)
-        rows[place] = origin
-        found[place] = keys[origin]
-    return found, rows
+        out_rows[place] = origin
+        out[place] = keys[origin]
 
 
-@kernel
 def sort_rows(keys: Words, input_ends: Longs, bits: int, tail: int) -> tuple[Words, Ints]:
     """The keys of all rows in their order, and the rows, by so many of their lowest bits.
 
     Rows with the same key keep their order. All bits but the last `tail` are those of a series. Rows are sorted by
     these, and then hardly move where inputs follow each other in time; where they do, all bits are sorted by.
     """
+    found, rows = np.empty_like(keys), np.empty(keys.size, np.int32)
+    sort_each(keys, input_ends, bits, tail, found, rows)
+    return found, rows
+
+
+@kernel
+def sort_each(keys: Words, input_ends: Longs, bits: int, tail: int, out: Words, out_rows: Ints) -> None:
+    """The same, into two arrays."""
     row_bits = 1
     while keys.size >> row_bits:
         row_bits += 1
     if tail <= bits and bits - tail + row_bits <= 64 and tail < 64:
-        found, rows = _sort_series(keys, input_ends, bits, tail, row_bits)
+        _sort_series(keys, input_ends, bits, tail, row_bits, out, out_rows)
         # a row never moves out of its series, whose keys are all below those of the next
-        if _sort_inside(memory(found), memory(rows), keys.size, MOVES * keys.size) <= MOVES * keys.size:
-            return found, rows
-    return _sort_digits(keys, bits)
+        if _sort_inside(out, out_rows, keys.size, MOVES * keys.size) <= MOVES * keys.size:
+            return
+    _sort_digits(keys, bits, out, out_rows)
 
 
 @kernel
 def changes(ordered: Words, bits: int, ends: Longs) -> int:
     """Where rows end whose keys agree in all but the last bits, the last row included; how many such places."""
-    found, last, by = 0, np.uint64(0), np.uint64(bits)
-    for row in range(ordered.size):
-        head = ordered[row] >> by if bits < 64 else np.uint64(0)
+    if ordered.size == 0:
+        return 0
+    if bits > 63:
+        ends[0] = ordered.size
+        return 1
+    found, by = 0, np.uint64(bits)
+    last = ordered[0] >> by
+    for row in range(1, ordered.size):
+        head = ordered[row] >> by
+        # written in any case, and kept if it is an end: which it is cannot be foreseen
         ends[found] = row
-        found += row > 0 and head != last
+        found += head != last
         last = head
-    if ordered.size:
-        ends[found] = ordered.size
-        found += 1
-    return found
+    ends[found] = ordered.size
+    return found + 1

@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from windrow.kernels.bare import load, memory
 from windrow.kernels.compiled import kernel
+from windrow.kernels.native import load
 
-__all__ = ["copy_texts", "hash_texts", "unify_texts"]
+__all__ = ["copy_texts", "hash_texts", "unify_each", "unify_texts"]
 
 Bytes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.uint64]
@@ -104,26 +104,33 @@ def _guessed(words: Words, followers: Ints, known: tuple[Longs, Longs], last: in
     return FREE
 
 
-@kernel
 def unify_texts(words: Words, offsets: Longs, lengths: Longs) -> tuple[Ints, Longs]:
-    """Number the texts by their first appearance: the number of each, and where each distinct one was first.
+    """Number the texts by their first appearance: the number of each, and where each distinct one was first."""
+    numbers, firsts = np.empty(offsets.size, np.int32), np.empty(offsets.size, np.int64)
+    distinct = unify_each(words, offsets, lengths, numbers, firsts)
+    return numbers, firsts[:distinct].copy()
+
+
+@kernel
+def unify_each(words: Words, offsets: Longs, lengths: Longs, numbers: Ints, firsts: Longs) -> int:
+    """The same, into two arrays; how many are distinct.
 
     Dictionaries of like files hold the same texts in nearly the same order, and lack some; sorted columns that are
     written out repeat the last text. So those that came next the last time are tried before any other.
     """
     most = offsets.size
-    numbers, firsts, hashes = np.empty(most, np.int32), np.empty(most, np.int64), np.empty(most, np.uint64)
-    starts, sizes, followers = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int32)
-    bare, known = memory(words), (memory(starts), memory(sizes))
+    hashes, followers = np.empty(most, np.uint64), np.empty(most, np.int32)
+    starts, sizes = np.empty(most, np.int64), np.empty(most, np.int64)
+    known = starts, sizes
     table, distinct, last = np.full(FIRST_TABLE, FREE, np.int32), 0, 0
     for place in range(most):
         at, size = offsets[place], lengths[place]
-        guess = _guessed(bare, memory(followers), known, last, at, size) if place else FREE
+        guess = _guessed(words, followers, known, last, at, size) if place else FREE
         if guess != FREE:
             numbers[place] = last = guess
             continue
-        mixed = _hash(bare, at, size)
-        slot = _find(bare, memory(table), table.size - 1, memory(hashes), mixed, known, at, size)
+        mixed = _hash(words, at, size)
+        slot = _find(words, table, table.size - 1, hashes, mixed, known, at, size)
         number = _signed(table[slot])
         if number == FREE:
             number = distinct
@@ -134,7 +141,7 @@ def unify_texts(words: Words, offsets: Longs, lengths: Longs) -> tuple[Ints, Lon
                 table = _grown(hashes, distinct, 4 * table.size)
         followers[last] = number
         numbers[place] = last = number
-    return numbers, firsts[:distinct].copy()
+    return distinct
 
 
 @kernel
@@ -156,6 +163,5 @@ def copy_texts(source: Bytes, offsets: Longs, lengths: Longs, prefix: int, out: 
 @kernel
 def hash_texts(words: Words, offsets: Longs, lengths: Longs, out: Words) -> None:
     """Hash each text to 64 bits."""
-    bare = memory(words)
     for place in range(offsets.size):
-        out[place] = _hash(bare, offsets[place], lengths[place])
+        out[place] = _hash(words, offsets[place], lengths[place])

@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from windrow.kernels import rules as r
-from windrow.kernels.bare import memory
 from windrow.kernels.compiled import kernel
 
 __all__ = ["walk", "walk_each"]
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
+Grid = np.ndarray[tuple[int, int], np.dtype[np.int64]]
 
 # A frame of the stack: a struct (LEFT is -1, FIELD is the last id) or a list (LEFT elements to come of the kind
 # ELEMENT; SPAN is where in the arena its owner keeps its position). ROW is where the record begins that takes the
@@ -30,6 +30,9 @@ OF, FIELD, ROW, LEFT, ELEMENT, SPAN = range(6)
 FRAME_SIZE = 6
 MAX_DEPTH = 24
 LAST_FRAME = (MAX_DEPTH - 1) * FRAME_SIZE
+
+SIZES = np.array([-1, 0, 0, 1, -1, -1, -1, 8, -1, -1, -1, -1, -1, 16, -1, -1])
+"""How many bytes a value of each kind has that has always as many."""
 
 
 @kernel
@@ -130,8 +133,7 @@ def _skip_plain(data: Bytes, end: int, at: int, kind: int) -> int:
     if kind == r.BINARY:
         count, at = _count(data, end, at, 1)
         return _jump(end, at, count)
-    sizes = (-1, 0, 0, 1, -1, -1, -1, 8, -1, -1, -1, -1, -1, 16, -1, -1)
-    return _jump(end, at, sizes[kind]) if sizes[kind] >= 0 else -r.KIND
+    return _jump(end, at, SIZES[kind]) if SIZES[kind] >= 0 else -r.KIND
 
 
 @kernel
@@ -385,8 +387,8 @@ def _walk(
 ) -> tuple[int, int, int, int]:
     """Walk the struct at `start`, no further than to `end`."""
     frames = np.zeros(MAX_DEPTH * FRAME_SIZE, np.int64)
-    data, stack = memory(source), memory(frames)
-    grammar, tables, arena = memory(rules), memory(layout), memory(records)
+    data, stack = source, frames
+    grammar, tables, arena = rules, layout, records
     top = _push(stack, -FRAME_SIZE, 0, _new_row(grammar, tables, arena, 0, start), -1)
     at = last = start
     while top >= 0 and at >= 0:
@@ -414,7 +416,7 @@ def walk(source: Bytes, start: int, rules: Longs, layout: Longs, records: Longs)
 
 @kernel
 def walk_each(
-    source: Bytes, starts: Longs, ends: Longs, rules: Longs, layout: Longs, records: Longs, counts: Longs
+    source: Bytes, starts: Longs, ends: Longs, rules: Longs, layout: Longs, records: Longs, counts: Grid
 ) -> tuple[int, int, int]:
     """Walk several structs of one kind, each within its own bytes, into the same tables.
 

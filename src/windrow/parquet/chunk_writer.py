@@ -336,7 +336,8 @@ class _PageBounds(NamedTuple):
         ]
         out = np.empty(int(sizes[0].sum() + sizes[1].sum()) + 24 * filled.size + 64 * count, np.uint8)
         ends = np.zeros(count + 1, np.int64)
-        write_bounds(pages.chunks, (nulls, rows), data, (low[0], sizes[0]), (high[0], sizes[1]), orders, out, ends[1:])
+        counts = np.ascontiguousarray(nulls), np.ascontiguousarray(rows)
+        write_bounds(pages.chunks, counts, data, (low[0], sizes[0]), (high[0], sizes[1]), orders, out, ends[1:])
         written = _slices(out.data, ends[:-1], np.diff(ends))
         indexes = [bytes(index) if there else None for index, there in zip(written, bounded.tolist(), strict=True)]
         own = np.flatnonzero(filled)

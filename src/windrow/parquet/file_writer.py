@@ -157,7 +157,8 @@ def _offset_index(chunk: EncodedChunk, start: int) -> bytes | None:
     if not count:
         return None
     out = np.empty(LONGEST_LOCATION * count, np.uint8)
-    size = write_locations(chunk.page_offsets + start, chunk.page_sizes, chunk.first_rows, out)
+    sizes = np.ascontiguousarray(chunk.page_sizes)
+    size = write_locations(chunk.page_offsets + start, sizes, chunk.first_rows, out)
     header = bytes((min(count, 15) << 4 | r.RECORD,)) + (t.varint(count) if count > 14 else b"")
     return t.struct(t.verbatim(1, header + out[:size].tobytes()))
 

@@ -33,7 +33,7 @@ _SIGNATURE = ctypes.CFUNCTYPE(
 Library: TypeAlias = tuple[int, int]
 """A function of a library as kernels call it: its address, and that of a context for the calling thread alone.
 
-A plain tuple: numba's cache on disk would name a class by its module, and fail to load when that moves.
+A plain tuple, as kernels take them.
 """
 
 

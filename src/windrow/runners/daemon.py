@@ -1,8 +1,8 @@
 """Spark's Python daemon, with all loaded that our tasks need: workers are forked from it and start at once.
 
-A worker that Spark starts by itself imports Arrow, the metastore and the compiler and loads the kernels; so does each
-other one, on every core, and again after a minute of rest, when Spark ends idle workers. Here that is done once in each
-executor. `spark.python.daemon.module` names this module; `spark_session` sets it.
+A worker that Spark starts by itself imports Arrow, pandas and the metastore; so does each other one, on every core, and
+again after a minute of rest, when Spark ends idle workers. Here that is done once in each executor.
+`spark.python.daemon.module` names this module; `spark_session` sets it.
 """
 
 from __future__ import annotations
@@ -32,15 +32,13 @@ def main() -> None:
 
 
 def preload() -> None:
-    """Import what tasks import, load compiled kernels, and own the process. No thread is left behind."""
+    """Import what tasks import, and own the process. No thread is left behind."""
     # Linear algebra would start threads, which no fork survives; our tasks do none.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     for name in _MODULES:
         import_module(name)
-    from windrow.kernels.loading import load_kernels
     from windrow.merging.heap import own_process
 
-    load_kernels()
     own_process()
 
 

@@ -1,0 +1,1 @@
+"""Kernels become a compiled module: `windrow.kernels` is translated into C and built when the package is."""
