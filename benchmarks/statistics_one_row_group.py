@@ -106,7 +106,7 @@ def measure(folder: Path, asked: Options, report: Report) -> None:
     files = _written(folder, asked.pick(0.01, 0.1, 1))
     _executed(_written(folder, 0.01), folder, 1)  # warms what a process starts with
     rows = []
-    for (writer, query), ways in _executed(files, folder, asked.pick(1, 3, 15)).items():
+    for (writer, query), ways in _executed(files, folder, asked.pick(1, 3, 6)).items():
         row: dict[str, object] = {"writer": writer, "query": query.upper().replace("Q0", "Q")}
         for way, each in ways.items():
             row[f"{way}: CPU ms"] = each.least_cpu * 1000
