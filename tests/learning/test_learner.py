@@ -184,6 +184,22 @@ def test_dictionaries_alone_are_learnt_where_nothing_else_may_be(tmp_path, path)
         assert covered(lake, path, ["n", "few", "text"]) == {"few": 5, "text": 5}
 
 
+def test_what_a_dictionary_told_is_completed_by_the_rows_of_the_sample(tmp_path):
+    path = tmp_path / "small_pages.parquet"
+    pq.write_table(some_rows(ROWS), path, row_group_size=GROUP, data_page_size=2_000, write_batch_size=500)
+    with learning_lake(tmp_path, LearningSettings(1e6, only_dictionaries=True)) as lake:
+        lake.sql(f"select sum(few), max(text) from '{path}'")
+        settle(lake)
+        assert not learnt(lake, path, ["few"])["few"].sample.known.any()
+    with learning_lake(tmp_path) as lake:
+        lake.sql(f"select sum(few), max(text) from '{path}'")
+        settle(lake)
+        found = learnt(lake, path, ["few", "text"])
+        oracle = expected(path, found["few"].layout.file, ["few", "text"])
+        for name, summary in found.items():
+            assert_alike(summary, oracle[name])
+
+
 class TestTables:
     @pytest.fixture
     def table(self, lake):

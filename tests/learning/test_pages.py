@@ -50,6 +50,9 @@ def learnt(path, *, pieces=None, rank=Rank.DICTIONARY):
         for row_groups in pieces or [tuple(every)]:
             left = learn_chunks(Task(rank, 0.0, file, column, row_groups))
             assert not left or not learn_chunks(Task(Rank.OTHER, 0.0, file, column, tuple(left)))
+            lacking = tuple(number for _, number in file.open_samples([column.name], row_groups))
+            assert not lacking or not learn_chunks(Task(Rank.SAMPLE, 0.0, file, column, lacking))
+            assert not list(file.open_samples([column.name], row_groups))
     assert not file.failed
     return file, file.collector.changed
 
@@ -122,6 +125,18 @@ def test_columns_of_many_values(tmp_path, name, rank):
     pq.write_table(some_rows(60_000), path, row_group_size=17_000, **LARGE[name])
     check(path, rank=rank)
     check(path, rank=rank, pieces=[(2,), (0, 3), (1,)])
+
+
+def test_a_dictionary_is_learnt_before_the_sample_is(tmp_path):
+    path = tmp_path / "x.parquet"
+    pq.write_table(some_rows(60_000).select(["few"]), path, row_group_size=17_000, data_page_size=4_000)
+    file = scanned(path)
+    column = file.columns["few"]
+    learn_chunks(Task(Rank.DICTIONARY, 0.0, file, column, (0, 1, 2, 3)))
+    assert not file.collector.changed["few"].sample.known.any()
+    assert [number for _, number in file.open_samples(["few"], [0, 1, 2, 3])] == [0, 1, 2, 3]
+    learn_chunks(Task(Rank.SAMPLE, 0.0, file, column, (1, 3)))
+    assert [number for _, number in file.open_samples(["few"], [0, 1, 2, 3])] == [0, 2]
 
 
 def test_entries_that_no_row_uses_are_no_values(tmp_path):

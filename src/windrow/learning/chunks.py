@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from windrow.errors import WindrowError
 from windrow.learning.decoding import decoded_values
-from windrow.learning.pages import Rows, open_pages, values_of
+from windrow.learning.pages import Rows, open_pages, samples_of, values_of
 from windrow.learning.tasks import Rank, Task
 from windrow.statistics.collector import RowGroupValues
 
@@ -22,6 +22,9 @@ _log = logging.getLogger(__name__)
 def learn_chunks(task: Task) -> list[int]:
     """Learn what a task is about; returns the row groups that were left, since they cost more than was expected."""
     scanned, column = task.scanned, task.column
+    if task.rank is Rank.SAMPLE:
+        _complete_samples(task)
+        return []
     # What fails once is not tried again.
     scanned.failed.update((column.name, row_group) for row_group in task.row_groups)
     open_groups, postponed = list(task.row_groups), list[int]()
@@ -41,6 +44,18 @@ def learn_chunks(task: Task) -> list[int]:
             _log.debug("statistics are not collected: %s, column %s: %s", scanned.file.uri, column.name, error)
             scanned.failed.add((column.name, row_group))
     return postponed
+
+
+def _complete_samples(task: Task) -> None:
+    """Learn the rows of the sample in chunks whose other rows are known."""
+    scanned, column = task.scanned, task.column
+    keys = {(column.name, row_group) for row_group in task.row_groups}
+    scanned.failed |= keys
+    pages = open_pages(scanned, column, task.row_groups)
+    places = np.flatnonzero(pages.readable & pages.in_dictionary).tolist()
+    if places:
+        scanned.collector.add_samples(column.name, dict(samples_of(pages, places)))
+    scanned.failed -= keys
 
 
 def _fast(task: Task, postponed: list[int]) -> Iterator[Rows | RowGroupValues]:

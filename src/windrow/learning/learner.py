@@ -238,6 +238,9 @@ class _Work:
             scanned = self._scanned(virtual.files[number], sidecars[number], scan.relation.catalog)
             scanned.data.add(units.get(number, ()))
             is_known &= self._add_chunks(scanned, scanned.open_chunks(columns, row_groups), conditions)
+            if not self.settings.only_dictionaries:
+                samples = scanned.open_samples(columns, row_groups)
+                is_known &= self._add_chunks(scanned, samples, conditions, only=Rank.SAMPLE)
         return is_known
 
     def _sidecars(self, virtual: VirtualFile) -> dict[int, Sidecar]:
@@ -263,8 +266,9 @@ class _Work:
         chunks: Iterable[tuple[FlatColumn, int]],
         conditions: frozenset[str],
         least: Rank = Rank.DICTIONARY,
+        only: Rank | None = None,
     ) -> bool:
-        """Add what is not there to the tasks; whether there is nothing to be learnt."""
+        """Add what is not there to the tasks, or only those of a rank; whether there is nothing to be learnt."""
         is_known = True
         fresh = []
         for column, row_group in chunks:
@@ -272,16 +276,20 @@ class _Work:
                 is_known = False
             else:
                 fresh.append((column, row_group))
-        for task in tasks_of(scanned, fresh, conditions, least):
+        for task in tasks_of(scanned, fresh, conditions, least, only):
             if task.rank is Rank.DICTIONARY or not self.settings.only_dictionaries:
                 self.tasks.add(task)
                 is_known = False
         return is_known
 
     def _learn(self, task: Task) -> None:
+        scanned, column = task.scanned, task.column
         left = learn_chunks(task)
         # They come when it is the turn of what costs as much.
-        self._add_chunks(task.scanned, [(task.column, each) for each in left], frozenset(), Rank.OTHER)
+        self._add_chunks(scanned, [(column, each) for each in left], frozenset(), Rank.OTHER)
+        if task.rank is Rank.DICTIONARY and not self.settings.only_dictionaries:
+            samples = scanned.open_samples([column.name], task.row_groups)
+            self._add_chunks(scanned, samples, frozenset(), only=Rank.SAMPLE)
 
     def _store(self) -> None:
         """Store what was learnt, of files that are still those that were read."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ from windrow.parquet.schema import PhysicalType
 from windrow.statistics.collector import RowGroupValues
 from windrow.statistics.values import is_bytes
 
-__all__ = ["Pages", "Rows", "open_pages", "values_of"]
+__all__ = ["Pages", "Rows", "open_pages", "samples_of", "values_of"]
 
 Longs = npt.NDArray[np.int64]
 Truths = npt.NDArray[np.bool_]
@@ -178,7 +179,7 @@ def _of_entries(pages: Pages, places: Sequence[int]) -> Iterator[RowGroupValues]
 
 
 def _chosen_pages(pages: Pages, places: Sequence[int]) -> Truths:
-    """Pages that have rows of the sample, one at least; all of a chunk whose entries may be met as late as that."""
+    """The first pages, as many as should use all entries; all of a chunk that is not in its dictionary alone."""
     table, owner = pages.pages, pages.pages["chunk"]
     is_data = table["kind"] != DICTIONARY_PAGE
     counts = np.where(is_data, table["num_values"], 0)
@@ -187,46 +188,51 @@ def _chosen_pages(pages: Pages, places: Sequence[int]) -> Truths:
     counts_nulls = ((pages.records["flags"] & c.HAS_NULL_COUNT) == 0) & pages.column.is_nullable
     for place in places:
         mine = np.flatnonzero((owner == place) & is_data)
-        ends = np.cumsum(counts[mine])
-        _, rows = pages.scanned.collector.sampled_rows(pages.row_groups[place])
-        holds = np.unique(np.searchsorted(ends, rows, "right"))
-        found = mine[holds] if holds.size else mine[:1]
         needed = entries[place] * (np.log(max(entries[place], 1.0)) + _MORE)
         is_all = not pages.in_dictionary[place] or counts_nulls[place]
-        chosen[mine if is_all or needed > counts[found].sum() else found] = True
+        some = int(np.searchsorted(np.cumsum(counts[mine]), needed)) + 1
+        chosen[mine if is_all else mine[:some]] = True
     return chosen
+
+
+def samples_of(pages: Pages, places: Sequence[int]) -> Iterator[tuple[int, pa.Array]]:
+    """Yield the values at the rows of the sample, by row group, of chunks whose values are in dictionaries."""
+    table, owner = pages.pages, pages.pages["chunk"]
+    is_data = table["kind"] != DICTIONARY_PAGE
+    chosen: Truths = ~is_data
+    for place in places:
+        mine = np.flatnonzero((owner == place) & is_data)
+        _, rows = pages.scanned.collector.sampled_rows(pages.row_groups[place])
+        holds = np.unique(np.searchsorted(np.cumsum(table["num_values"][mine]), rows, "right"))
+        chosen[mine[holds] if holds.size else mine[:1]] = True
+    chunks, records = pages.take(places, chosen)
+    entries = _Entries.of(pages.column, unpack(memoryview(pages.data), records, chunks), records)
+    for place, sampled in zip(places, entries.sampled(pages, places, chosen), strict=True):
+        yield pages.row_groups[place], sampled
 
 
 def _by_entries(
     pages: Pages, places: Sequence[int], chosen: Truths, *, is_last: bool
 ) -> Iterator[RowGroupValues | int]:
     """The values of each chunk; its place where pages that were not chosen may use entries that these do not."""
-    from windrow.kernels.places import entries_at, mark_entries, ordinals_at
+    from windrow.kernels.places import mark_entries
 
     chunks, records = pages.take(places, chosen)
     unpacked = unpack(memoryview(pages.data), records, chunks)
-    is_data = records["kind"] != DICTIONARY_PAGE
-    owners = records["chunk"][is_data & (records["num_values"] > 0)].astype(np.int64)
-    entries = _Entries.of(pages.column, unpacked, owners, records["chunk"][~is_data])
-    flat = entries.table.reshape(-1)
-    missing = entries.counts(len(places))
+    entries = _Entries.of(pages.column, unpacked, records)
+    missing, owners = entries.counts(len(places)), entries.owners
     used = np.zeros(entries.in_dictionaries, np.uint8)
-    _check(mark_entries(unpacked.words, flat, owners, used, missing), unpacked)
-    rows, cuts = _sampled_rows(pages, places, chosen)
-    page_of, ordinals, at = (np.empty(rows.size, np.int64) for _ in range(3))
-    _check(ordinals_at(unpacked.words, flat, rows, page_of, ordinals), unpacked)
-    _check(entries_at(unpacked.words, flat, page_of, ordinals, at), unpacked)
-    sampled = entries.values.take(pa.array(at, mask=at < 0))
+    _check(mark_entries(unpacked.words, entries.table.reshape(-1), owners, used, missing), unpacked)
+    whole = [is_last or bool(chosen[pages.pages["chunk"] == place].all()) for place in places]
+    # All pages are here, so the rows of the sample are too.
+    sampled = entries.sampled(pages, places, chosen) if all(whole) else [None] * len(places)
     for number, place in enumerate(places):
-        is_whole = is_last or missing[number] == 0 or bool(chosen[pages.pages["chunk"] == place].all())
-        if not is_whole:
+        if missing[number] and not whole[number]:
             yield place
             continue
         own = entries.of_chunk(number, used, is_all_used=missing[number] == 0)
         nulls = _null_count(pages, place, unpacked, entries.table[owners == number])
-        yield RowGroupValues(
-            pages.row_groups[place], own, nulls, sampled.slice(cuts[number], cuts[number + 1] - cuts[number])
-        )
+        yield RowGroupValues(pages.row_groups[place], own, nulls, sampled[number])
 
 
 def _sampled_rows(pages: Pages, places: Sequence[int], chosen: Truths) -> tuple[Longs, list[int]]:
@@ -272,11 +278,18 @@ class _Entries(NamedTuple):
     plain: Longs
     """By page in PLAIN, the same."""
     in_dictionaries: int
+    owners: Longs
+    """The chunk of each data page."""
+    unpacked: Unpacked
 
     @classmethod
-    def of(cls, column: FlatColumn, unpacked: Unpacked, owners: Longs, dictionaries: Longs) -> _Entries:
-        """The entries of chunks; `owners` has the chunk of each data page, `dictionaries` that of each dictionary."""
+    def of(cls, column: FlatColumn, unpacked: Unpacked, records: Records) -> _Entries:
+        """The entries of chunks, of which these pages were decompressed."""
         from windrow.kernels.pages import count_set
+
+        is_data = records["kind"] != DICTIONARY_PAGE
+        owners = records["chunk"][is_data & (records["num_values"] > 0)].astype(np.int64)
+        dictionaries = records["chunk"][~is_data]
 
         table, stretches = unpacked.table.copy(), unpacked.dictionaries
         counts = stretches[:, 2]
@@ -295,7 +308,21 @@ class _Entries(NamedTuple):
             np.stack([dictionaries, firsts, counts], axis=1),
             np.stack([owners[plain], table[plain, _ENTRY], table[plain, _ENTRIES]], axis=1),
             total,
+            owners,
+            unpacked,
         )
+
+    def sampled(self, pages: Pages, places: Sequence[int], chosen: Truths) -> list[pa.Array]:
+        """The values at the rows of the sample, of each chunk; the pages that hold them are among the chosen ones."""
+        from windrow.kernels.places import entries_at, ordinals_at
+
+        rows, cuts = _sampled_rows(pages, places, chosen)
+        words, flat = self.unpacked.words, self.table.reshape(-1)
+        page_of, ordinals, at = (np.empty(rows.size, np.int64) for _ in range(3))
+        _check(ordinals_at(words, flat, rows, page_of, ordinals), self.unpacked)
+        _check(entries_at(words, flat, page_of, ordinals, at), self.unpacked)
+        values = self.values.take(pa.array(at, mask=at < 0))
+        return [values.slice(first, end - first) for first, end in pairwise(cuts)]
 
     def counts(self, chunks: int) -> Longs:
         """How many entries the dictionary of each chunk has."""

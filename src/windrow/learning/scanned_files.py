@@ -86,6 +86,14 @@ class ScannedFile:
                 if (column.name, row_group) not in self.failed and self.collector.wants(column.name, row_group):
                     yield column, row_group
 
+    def open_samples(self, names: Collection[str], row_groups: Collection[int]) -> Iterator[tuple[FlatColumn, int]]:
+        """Yield the columns and row groups, of these, whose values are known, but not at the rows of the sample."""
+        for column in [self.columns[name] for name in names if name in self.columns]:
+            for row_group in row_groups:
+                is_open = self.collector.lacks_sample(column.name, row_group)
+                if is_open and (column.name, row_group) not in self.failed:
+                    yield column, row_group
+
     def chunks(self, column: FlatColumn) -> NDArray[np.void]:
         """The records of a column's chunks, by row group."""
         return restore_chunks(self.sidecar, None, [column.leaf.index])[:, 0]

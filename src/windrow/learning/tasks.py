@@ -37,13 +37,15 @@ class Rank(IntEnum):
     DICTIONARY = 0
     """All values are in a dictionary."""
     CONDITION = 1
-    """The query has a condition on the column, or joins by it."""
-    OTHER = 2
-    LONG = 3
+    """The query has a condition on the column."""
+    SAMPLE = 2
+    """What a dictionary told is known, and rows of the sample are not."""
+    OTHER = 3
+    LONG = 4
     """Texts that hardly repeat."""
 
 
-_NANOSECONDS = {Rank.DICTIONARY: 4.0, Rank.CONDITION: 20.0, Rank.OTHER: 20.0, Rank.LONG: 100.0}
+_NANOSECONDS = {Rank.DICTIONARY: 3.0, Rank.CONDITION: 20.0, Rank.SAMPLE: 4.0, Rank.OTHER: 20.0, Rank.LONG: 100.0}
 """What a value costs, before any was learnt."""
 _BATCH = 0.01
 """Row groups are learnt together up to about so many seconds."""
@@ -108,16 +110,23 @@ class Tasks:
 
 
 def tasks_of(
-    scanned: ScannedFile, chunks: Iterable[tuple[FlatColumn, int]], conditions: frozenset[str], least: Rank
+    scanned: ScannedFile,
+    chunks: Iterable[tuple[FlatColumn, int]],
+    conditions: frozenset[str],
+    least: Rank = Rank.DICTIONARY,
+    only: Rank | None = None,
 ) -> Iterator[Task]:
-    """Yield tasks for some chunks of a file, those that are alike together; none comes before a rank."""
+    """Yield tasks for some chunks of a file, those that are alike together; none comes before a rank.
+
+    With `only` all are of that rank.
+    """
     records: dict[str, npt.NDArray[np.void]] = {}
     batches: dict[tuple[str, Rank], _Batch] = {}
     for column, row_group in chunks:
         if column.name not in records:
             records[column.name] = scanned.chunks(column)
         chunk = records[column.name][row_group]
-        rank = max(_rank(column, chunk, has_condition=column.name in conditions), least)
+        rank = only if only is not None else max(_rank(column, chunk, has_condition=column.name in conditions), least)
         batch = batches.setdefault((column.name, rank), _Batch(column))
         batch.row_groups.append(row_group)
         batch.values += int(chunk["num_values"])

@@ -164,6 +164,25 @@ class FileCollector:
         found = pa.concat_arrays([values for _, values in sampled])
         return self._own_sample(summary, summary.sample).with_values(places, found)
 
+    def lacks_sample(self, name: str, row_group: int) -> bool:
+        """Whether a row group was learnt of which rows of the sample are not known."""
+        summary = self._known.get(name)
+        if summary is None or summary.sample is None or not summary.covered[row_group] or not self._budget.allows(1):
+            return False
+        low, rows = self.sampled_rows(row_group)
+        own = self._own_sample(summary, summary.sample)
+        return not own.known[low : low + rows.size].all()
+
+    def add_samples(self, name: str, sampled: Mapping[int, pa.Array]) -> None:
+        """Take the values at the rows of the sample that lie in row groups which were learnt."""
+        summary, began = self._known.get(name), self._budget.clock()
+        if summary is None or not sampled:
+            return
+        parts = [RowGroupValues(row_group, values[:0], 0, values) for row_group, values in sampled.items()]
+        self._known[name] = replace(summary, sample=self._with_parts(summary, parts))
+        self._changed.add(name)
+        self._budget.spend(max(sum(values.nbytes for values in sampled.values()), 1), began)
+
     def sampled_rows(self, row_group: int) -> tuple[int, npt.NDArray[np.int64]]:
         """The rows of the sample that lie in a row group, counted there, and the place of the first in the sample."""
         start, end = self.layout.starts[row_group], self.layout.starts[row_group + 1]
