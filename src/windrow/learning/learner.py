@@ -287,7 +287,7 @@ class _Work:
         left = learn_chunks(task)
         # They come when it is the turn of what costs as much.
         self._add_chunks(scanned, [(column, each) for each in left], frozenset(), Rank.OTHER)
-        if task.rank is Rank.DICTIONARY and not self.settings.only_dictionaries:
+        if not self.settings.only_dictionaries:
             samples = scanned.open_samples([column.name], task.row_groups)
             self._add_chunks(scanned, samples, frozenset(), only=Rank.SAMPLE)
 

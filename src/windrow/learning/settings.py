@@ -19,7 +19,7 @@ class LearningSettings:
     seconds_at_close: float = 0.0
     """Closing a lake waits so long for work that queries have paid for; what is left is for later queries."""
     only_dictionaries: bool = False
-    """Whether columns without dictionaries are passed over."""
+    """Whether all is passed over but columns whose values are in small dictionaries."""
 
     def __post_init__(self) -> None:
         if not (0 <= self.share < math.inf and 0 <= self.seconds_at_close < math.inf):

@@ -27,6 +27,10 @@ _WIDTHS = {
 }
 _SHORTER = 0.75
 """Where values take less than this share of their width, a dictionary stands for them."""
+_FEW = 32
+"""A dictionary of fewer entries than rows by this factor is small,"""
+_SMALL_BYTES = 4096
+"""and one of no more bytes is anyway."""
 _TEXT_BYTES = 8
 """A text in a dictionary takes fewer bytes, on the average."""
 
@@ -35,7 +39,7 @@ class Rank(IntEnum):
     """What is learnt first."""
 
     DICTIONARY = 0
-    """All values are in a dictionary."""
+    """All values are in a small dictionary."""
     CONDITION = 1
     """The query has a condition on the column."""
     SAMPLE = 2
@@ -155,11 +159,19 @@ def cost_of(rank: Rank, values: int) -> float:
 
 def _rank(column: FlatColumn, chunk: np.void, *, has_condition: bool) -> Rank:
     is_short = _is_short(column, chunk)
-    if chunk["flags"] & c.HAS_DICTIONARY_OFFSET and is_short:
+    if is_short and _has_small_dictionary(column, chunk):
         return Rank.DICTIONARY
     if not is_short and column.leaf.element.physical_type is PhysicalType.BYTE_ARRAY:
         return Rank.LONG
     return Rank.CONDITION if has_condition else Rank.OTHER
+
+
+def _has_small_dictionary(column: FlatColumn, chunk: np.void) -> bool:
+    """Whether a dictionary has few entries for so many rows; to hash one of many costs as much as other values do."""
+    size = int(chunk["data_page_offset"] - chunk["dictionary_page_offset"])
+    width = _WIDTHS.get(_physical(column), _TEXT_BYTES)
+    few = max(int(chunk["num_values"]) * width / _FEW, _SMALL_BYTES)
+    return bool(chunk["flags"] & c.HAS_DICTIONARY_OFFSET) and 0 < size <= few
 
 
 def _is_short(column: FlatColumn, chunk: np.void) -> bool:
