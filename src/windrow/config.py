@@ -48,7 +48,7 @@ class Config:
     """Where Spark runs."""
     log_level: str = "warning"
     """The least grave log lines that are shown."""
-    statistics: float = 0.2
+    statistics: float = 0.15
     """Of the CPU that queries use, the share that may be spent on statistics; 0 collects none."""
     store_options: Mapping[str, str] = field(default_factory=dict)
     """Credentials, endpoint and region of the store."""
@@ -180,7 +180,7 @@ def _share(given: Setting) -> float:
     except (TypeError, ValueError):
         share = math.nan
     if not 0 <= share < math.inf:
-        raise ConfigError(f"statistics, from {given.origin}: {value!r} is no share; give a number such as 0.2, or 0")
+        raise ConfigError(f"statistics, from {given.origin}: {value!r} is no share; give a number such as 0.15, or 0")
     return share
 
 

@@ -60,7 +60,9 @@ def assert_alike(one, other):
     if one.sample is not None:
         assert one.sample.draw == other.sample.draw
         assert one.sample.known.tolist() == other.sample.known.tolist()
-        assert one.sample.values.equals(other.sample.values) or repr(one.sample.values) == repr(other.sample.values)
+        assert one.sample.values.equals(other.sample.values) or repr(one.sample.values.to_pylist()) == repr(
+            other.sample.values.to_pylist()
+        )
 
 
 def some_rows(rows, seed=0):

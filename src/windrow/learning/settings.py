@@ -14,7 +14,7 @@ __all__ = ["NOTHING_LEARNT", "LearningSettings"]
 class LearningSettings:
     """What may be spent on statistics while queries run; `windrow analyze` is not bound by it."""
 
-    share: float = 0.2
+    share: float = 0.15
     """Of the CPU seconds that queries use, so large a share may be spent on statistics; with 0 none are collected."""
     seconds_at_close: float = 0.0
     """Closing a lake waits so long for work that queries have paid for; what is left is for later queries."""
@@ -25,7 +25,7 @@ class LearningSettings:
         if not (0 <= self.share < math.inf and 0 <= self.seconds_at_close < math.inf):
             raise InvalidInput(
                 f"statistics: a share of {self.share} and {self.seconds_at_close} seconds when a lake is closed; "
-                "give numbers from 0 on, such as a share of 0.2"
+                "give numbers from 0 on, such as a share of 0.15"
             )
 
     @classmethod
