@@ -113,6 +113,7 @@ class Lake(Closing):
         tags: Names | None = None,
         partition_by: Names = (),
         bloom_filters: Names = (),
+        primary_key: Names = (),
         compaction_start_time: int = 0,
         late_data_acceptance_window: Duration = 3600,
         retention: Duration | None = None,

@@ -30,6 +30,7 @@ class NewSettings(TypedDict, total=False):
     tags: Names | None
     partition_by: Names
     bloom_filters: Names
+    primary_key: Names
     compaction_start_time: int
     late_data_acceptance_window: Duration
     retention: Duration | None

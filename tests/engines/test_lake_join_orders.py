@@ -152,6 +152,22 @@ def test_tables_are_joined_in_the_order_that_an_analysis_tells(lake, looks, monk
     assert expected(lake.table("sales").sql(query))
 
 
+def test_a_declared_key_counts_more_than_what_the_rows_tell(lake):
+    """By its values `shop` is no key of sales; who declares it one is believed, and each visit joins one sale."""
+    for name, key in (("sales", ["shop"]), ("visits", []), ("shops", [])):
+        rows = tables()[name]
+        stamped = rows.append_column("timestamp", pa.array(range(rows.num_rows), pa.timestamp("us", "UTC")))
+        sort = f"{rows.column_names[0]}|timestamp/V2"
+        table = lake.create_table(name, sort=sort, window="1h", mirror=False, primary_key=key)
+        table.ingest(stamped)
+        table.upkeep.analyze()
+    query = "SELECT count(*) FROM sales, visits, shops WHERE shop = v_shop AND shop = s_id"
+    (declared,) = lake.explain(query).joins
+    lake.table("sales").change.run(primary_key=[])
+    (learnt,) = lake.explain(query).joins
+    assert declared.joins[-1].estimated < learnt.joins[-1].estimated / 100
+
+
 def test_two_relations_are_not_looked_at(lake, files, looks):
     _, paths = files
     lake.sql(f"select count(*) from '{paths['sales']}', '{paths['shops']}' where shop = s_id")

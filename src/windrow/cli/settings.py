@@ -11,7 +11,7 @@ from windrow.errors import InvalidInput
 
 __all__ = ["dotted", "read_pairs", "read_setting"]
 
-_LISTS = ("tags", "partition_by", "bloom_filters")
+_LISTS = ("tags", "partition_by", "bloom_filters", "primary_key")
 _TEXTS = ("sort", "timestamp", "timestamp_unit", "timestamp_precision", "policy.name")
 _TRUTHS = {"true": True, "false": False}
 _MAY_BE_NONE = ("tags", "retention", "timestamp_unit")

@@ -33,6 +33,7 @@ _dry_run = click.option("--dry-run", is_flag=True, help="Check everything, chang
 @click.option("--tags", metavar="A,B", help="Columns that name a series.  [default: all text columns]")
 @click.option("--partition-by", metavar="A,B", help="Columns of the tenant; tenants never share a file.")
 @click.option("--bloom-filters", metavar="A,B", help="Columns with a bloom filter in every row group.")
+@click.option("--primary-key", metavar="A,B", help="Columns that tell rows apart; joins are planned by it.")
 @click.option("--target-split-size", metavar="SIZE", help="Size that merges aim at.  [default: 256MiB]")
 @click.option("--verify", metavar="HOW", help="Compare merges with their inputs: full or sample.  [default: full]")
 @click.option("--compaction-start-time", metavar="TIME", help="Leave windows before this moment unmerged.")

@@ -95,6 +95,7 @@ class TableVersion:
             labels=planner.labels,
             explain=planner.explain,
             old=old,
+            primary_key=record.settings.primary_key,
             statistics=CachedStatistics(
                 self.context.statistics_of(record.table_id), self._rows_by_split, guess=planner.guess
             ),

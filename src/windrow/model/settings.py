@@ -37,7 +37,7 @@ _FIXED = {
     "timestamp_unit": "it decides the window of every point",
     "timestamp_precision": "columns keep the unit that they were made with",
 }
-_NAMING = {"sort", "partition_by", "tags", "bloom_filters"}
+_NAMING = {"sort", "partition_by", "tags", "bloom_filters", "primary_key"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +104,8 @@ class TableSettings:
     """The columns of the tenant key; rows of different tenants never share a split."""
     bloom_filters: tuple[str, ...] = ()
     """The columns that ingest gives a bloom filter in every row group; for values that bounds cannot tell apart."""
+    primary_key: tuple[str, ...] = ()
+    """The columns that tell rows apart, where that is so: joins are planned by it, and nothing checks it."""
     compaction_start_time: int = 0
     """Seconds since the epoch; windows before it are never merged. Below 0 for points from before 1970."""
     late_data_acceptance_window: int = 3600
@@ -141,6 +143,7 @@ class TableSettings:
         _column_names("partition_by", self.partition_by)
         _column_names("tags", self.tags or ())
         _column_names("bloom_filters", self.bloom_filters)
+        _column_names("primary_key", self.primary_key)
 
     @property
     def signal(self) -> Signal:
@@ -175,7 +178,8 @@ class TableSettings:
 
     def check_names(self) -> None:
         """Refuse settings that name a column in two spellings; tables that exist already may."""
-        named = [*self.sort.column_names, *self.partition_by, *(self.tags or ()), *self.bloom_filters]
+        chosen = (*self.partition_by, *(self.tags or ()), *self.bloom_filters, *self.primary_key)
+        named = [*self.sort.column_names, *chosen]
         for problem in name_problems(dict.fromkeys(named)):
             raise InvalidInput(f"the settings cannot name these columns: {problem}")
 
@@ -186,6 +190,7 @@ class TableSettings:
         plain["tags"] = None if self.tags is None else list(self.tags)
         plain["partition_by"] = list(self.partition_by)
         plain["bloom_filters"] = list(self.bloom_filters)
+        plain["primary_key"] = list(self.primary_key)
         plain["policy"] = {name: getattr(self.policy, name) for name in _names(PolicySettings)}
         return plain
 
@@ -218,7 +223,7 @@ def _read(name: str, value: Any) -> Any:
         return parse_bytes(value, name)
     if name in ("late_data_acceptance_window", "retention") and isinstance(value, str | int | timedelta):
         return parse_seconds(value, name)
-    if name in ("tags", "partition_by", "bloom_filters") and isinstance(value, list):
+    if name in ("tags", "partition_by", "bloom_filters", "primary_key") and isinstance(value, list):
         return tuple(value)
     return value
 

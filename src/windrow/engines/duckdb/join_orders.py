@@ -182,6 +182,7 @@ def known_of(relations: Mapping[str, Relation], tables: Mapping[str, TableStatis
     return Known(
         schemas,
         {name.lower(): table for name, table in tables.items()},
+        DeclaredKeys({name: each.primary_key for name, each in named.items() if each.primary_key}),
         containment=containment,
         sees_bounds=lambda column: sources[column[0]].shows_bounds(column[1]),
     )

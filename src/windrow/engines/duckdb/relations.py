@@ -51,6 +51,8 @@ class Relation:
     """Decimals of more digits than DuckDB has: bytes to DuckDB, highest first, and their types."""
     statistics: CachedStatistics | None = None
     """What queries left behind about its columns, for the order of joins; None where nothing is collected."""
+    primary_key: tuple[str, ...] = ()
+    """The columns that its owner says tell rows apart."""
     scanned: ScannedRelation | None = None
     """Where queries report what they read of its files; None where nothing is learnt of them."""
 
