@@ -18,7 +18,7 @@ CONTRACT = ROOT / "docs" / "contract.md"
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 
 BLOCKS = [block for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))] for block in blocks_of(page)]
-NEEDS_SPARK = ("docs/compaction.md", "docs/quickstart.md", "docs/scanning.md", "docs/streaming.md")
+NEEDS_SPARK = tuple(f"docs/{page}.md" for page in ("compaction", "quickstart", "scanning", "statistics", "streaming"))
 MAKES_ITS_TABLE = ("README.md", "docs/quickstart.md")
 
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.statistics.files import VALUES, columns, layout_of, learnt
 
@@ -37,6 +37,7 @@ def summed(parts, names=("x",), only=None):
 
 
 @given(columns(KINDS), st.integers(1, 3))
+@example((pa.array([0.0, -0.0]), (2,)), 1)
 @settings(deadline=None)
 def test_small_tables_are_known_exactly(found, count):
     column, _ = found

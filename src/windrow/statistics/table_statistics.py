@@ -92,9 +92,12 @@ def _exact_column(column: pa.ChunkedArray) -> ColumnStatistics:
         return ColumnStatistics(null_count=column.null_count)
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
+    is_floating = pa.types.is_floating(column.type)
+    if is_floating:
+        column = pc.add(column.cast(pa.float64()), 0.0)  # one zero of the two
     values = pc.unique(column.drop_null())
     bounded, has_nan = values, False
-    if pa.types.is_floating(column.type):
+    if is_floating:
         bounded = values.filter(pc.invert(pc.is_nan(values)))
         has_nan = len(bounded) < len(values)
     distinct = DistinctCount(float(len(bounded) + has_nan), is_exact=True)
