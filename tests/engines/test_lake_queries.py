@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import windrow
+from windrow.engines.duckdb import engine
 from windrow.engines.lake_queries import queries_of
 from windrow.errors import Closed, InvalidInput
 
@@ -87,3 +88,45 @@ def test_a_lake_that_is_dropped_takes_its_engine_along_and_its_tables_go_on(tmp_
     finally:
         gc.enable()
     assert table.sql("select count(*) as n from t where n > 3").to_dict() == [{"n": 6}]
+
+
+class TestNeedsOfSeveralTables:
+    """What a query needs of each of its tables follows from its text, or is worked out each time."""
+
+    @pytest.fixture
+    def counted(self, monkeypatch):
+        walks, walk = [], engine.needed_rows
+        monkeypatch.setattr(engine, "needed_rows", lambda *given: walks.append(1) or walk(*given))
+        return walks
+
+    @pytest.fixture
+    def paths(self, tmp_path):
+        for name in ("one", "two"):
+            pq.write_table(pa.table({"id": range(100)}), tmp_path / f"{name}.parquet", row_group_size=10)
+        return {name: tmp_path / f"{name}.parquet" for name in ("one", "two")}
+
+    def counts(self, lake, paths, query, params=None):
+        return lake.sql(query.format(**paths), params).to_arrow()["n"][0].as_py()
+
+    def test_the_same_query_is_walked_once(self, lake, paths, counted):
+        query = "select count(*) as n from '{one}' a join '{two}' b using (id) where a.id >= 30 and b.id < 50"
+        assert [self.counts(lake, paths, query) for _ in range(3)] == [20] * 3
+        assert len(counted) == 1
+
+    def test_one_with_other_values_is_walked_again(self, lake, paths, counted):
+        query = "select count(*) as n from '{one}' a join '{two}' b using (id) where a.id >= %d and b.id < 50"
+        assert [self.counts(lake, paths, query % least) for least in (30, 40, 30, 30)] == [20, 10, 20, 20]
+        assert len(counted) == 3
+
+    @pytest.mark.parametrize(("condition", "params"), [("a.id >= ?", [30]), ("a.id >= 10 + 20", None)])
+    def test_values_that_the_text_does_not_tell_are_worked_out_each_time(self, lake, paths, counted, condition, params):
+        query = f"select count(*) as n from '{{one}}' a join '{{two}}' b using (id) where {condition} and b.id < 50"
+        assert [self.counts(lake, paths, query, params) for _ in range(2)] == [20, 20]
+        assert len(counted) == 2
+
+    def test_a_table_that_changed_is_looked_at_anew(self, lake, paths, counted):
+        query = "select count(*) as n from '{one}' a join '{two}' b using (id) where a.id >= 30 and b.id < 50"
+        assert self.counts(lake, paths, query) == 20
+        pq.write_table(pa.table({"id": range(20, 40)}), paths["two"])
+        assert self.counts(lake, paths, query) == 10
+        assert len(counted) == 2

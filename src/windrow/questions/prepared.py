@@ -6,7 +6,8 @@ over the tree. Everything else goes the plain way, `windrow.questions.references
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -22,12 +23,26 @@ from windrow.questions.naming import Naming
 from windrow.questions.references import Constant, Owner, is_plain_source, owner_of, spelled_as
 from windrow.questions.where import OPS, literal_of
 
-__all__ = ["Need", "prepared_need"]
+__all__ = ["Need", "Needs", "prepared_need"]
 
 Need: TypeAlias = Callable[[Constant], Predicate | None]
 """A predicate that rows must fulfil to matter, by the values of constants; None for all rows."""
 
 _VALUES = (exp.Literal, exp.Placeholder)
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """The rows that a query of several tables needs of each, where they follow from its text alone."""
+
+    query: str
+    schemas: Mapping[str, pa.Schema]
+    needs: dict[str, Predicate | None]
+
+    def are_of(self, query: str, schemas: Mapping[str, pa.Schema]) -> bool:
+        """Whether this is the same query, over tables that were not looked at anew."""
+        is_same = query == self.query and schemas.keys() == self.schemas.keys()
+        return is_same and all(schemas[name] is schema for name, schema in self.schemas.items())
 
 
 def prepared_need(naming: Naming, name: str, schema: pa.Schema) -> Need | None:

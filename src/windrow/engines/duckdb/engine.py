@@ -49,7 +49,7 @@ from windrow.planning.scan_plan import ScanPlan
 from windrow.questions.aggregates import aggregates_of
 from windrow.questions.conditions import all_of
 from windrow.questions.naming import Naming, Question
-from windrow.questions.prepared import Need, prepared_need
+from windrow.questions.prepared import Need, Needs, prepared_need
 from windrow.questions.references import needed_rows
 from windrow.questions.templates import Templates
 from windrow.reading.pins import Hold
@@ -386,7 +386,7 @@ def _questions(
                 name, question = aggregates
                 return {name: replace(question, columns=columns[name])}
         if naming.tree is not None:
-            needed = _needed(constants, naming, narrow)
+            needed = _needed(constants, request, naming, narrow)
     except duckdb.Error:
         # A constant without a value: the query itself will say so, if it ever comes to need it.
         constants.end(commit=False)
@@ -395,14 +395,23 @@ def _questions(
     return {name: Question(columns[name], needed.get(name)) for name in narrow}
 
 
-def _needed(constants: Constants, naming: Naming, narrow: Mapping[str, _Narrow]) -> dict[str, Predicate | None]:
+def _needed(
+    constants: Constants, request: Request, naming: Naming, narrow: Mapping[str, _Narrow]
+) -> dict[str, Predicate | None]:
     """Which rows of each relation can matter; names that rows may keep in a map tell nothing."""
     if len(narrow) == 1:
         [(name, each)] = narrow.items()
         need = _prepared(naming, name, each)
         if need is not None:
             return {name: need(constants)}
-    return needed_rows(naming, {name: each.plain_columns for name, each in narrow.items()}, constants)
+    schemas = {name: each.plain_columns for name, each in narrow.items()}
+    before: Needs | None = naming.prepared.get(Needs)
+    if before is not None and before.are_of(request.query, schemas):
+        return before.needs
+    needs = needed_rows(naming, schemas, constants)
+    if not constants.is_open and not request.parameters:
+        naming.prepared[Needs] = Needs(request.query, schemas, needs)
+    return needs
 
 
 def _from_metadata(cursor: duckdb.DuckDBPyConnection, query: str, tables: Sequence[Bound]) -> pa.Table | None:
