@@ -177,6 +177,20 @@ def test_a_share_is_a_number_from_zero_on(tmp_path, share):
         windrow.connect(tmp_path / "lake", statistics=share)
 
 
+def test_row_groups_share_as_many_synopses_as_there_may_be(tmp_path, path):
+    with learning_lake(tmp_path, LearningSettings(1e6, synopses=2)) as lake:
+        lake.sql(f"select sum(n) from '{path}'")
+        settle(lake)
+        synopses = learnt(lake, path, ["n"])["n"].synopses
+        assert (len(synopses.facts), synopses.group_size) == (2, 3)
+        assert synopses.covered.all()
+
+
+def test_there_is_a_synopsis_at_least(tmp_path):
+    with pytest.raises(InvalidInput, match="0 synopses of a column; give a whole number from 1 on"):
+        LearningSettings(synopses=0)
+
+
 def test_dictionaries_alone_are_learnt_where_nothing_else_may_be(tmp_path, path):
     with learning_lake(tmp_path, LearningSettings(1e6, only_dictionaries=True)) as lake:
         lake.sql(f"select sum(n), sum(few), max(text) from '{path}'")

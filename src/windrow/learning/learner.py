@@ -256,7 +256,9 @@ class _Work:
         key = file_id_of(file)
         scanned = self.files.get(key)
         if scanned is None:
-            scanned = self.files[key] = ScannedFile(file, sidecar, catalog, FetchedBytes(file, self.reading.cache))
+            scanned = self.files[key] = ScannedFile(
+                file, sidecar, catalog, FetchedBytes(file, self.reading.cache), self.settings.synopses
+            )
         self.files.move_to_end(key)
         return scanned
 

@@ -20,6 +20,7 @@ from windrow.sidecar.restore import restore_chunks
 from windrow.statistics.catalog import Catalog
 from windrow.statistics.collector import FileCollector, collects
 from windrow.statistics.layout import FileLayout
+from windrow.statistics.synopsis import MOST_SYNOPSES
 
 __all__ = ["FlatColumn", "ScannedFile", "whole_row_groups"]
 
@@ -46,6 +47,8 @@ class ScannedFile:
     sidecar: Sidecar
     catalog: Catalog
     data: FetchedBytes
+    most_synopses: int = MOST_SYNOPSES
+    """Row groups share a synopsis where there are more of them."""
     failed: set[tuple[str, int]] = field(default_factory=set)
     """Columns in row groups that could not be learnt; nobody tries again."""
     loaded: set[str] = field(default_factory=set)
@@ -72,7 +75,7 @@ class ScannedFile:
     @cached_property
     def collector(self) -> FileCollector:
         """Takes what is learnt."""
-        return FileCollector(self.layout)
+        return FileCollector(self.layout, most_synopses=self.most_synopses)
 
     def open_chunks(self, names: Collection[str], row_groups: Collection[int]) -> Iterator[tuple[FlatColumn, int]]:
         """Yield the columns and row groups, of these, that nothing is known of yet."""

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from windrow.errors import InvalidInput
+from windrow.statistics.synopsis import MOST_SYNOPSES
 
 __all__ = ["NOTHING_LEARNT", "LearningSettings"]
 
@@ -21,7 +22,12 @@ class LearningSettings:
     only_dictionaries: bool = False
     """Whether all is passed over but columns whose values are in small dictionaries."""
 
+    synopses: int = MOST_SYNOPSES
+    """Of a column in one file there are at most so many synopses; of more row groups several share one."""
+
     def __post_init__(self) -> None:
+        if self.synopses < 1:
+            raise InvalidInput(f"statistics: {self.synopses} synopses of a column; give a whole number from 1 on")
         if not (0 <= self.share < math.inf and 0 <= self.seconds_at_close < math.inf):
             raise InvalidInput(
                 f"statistics: a share of {self.share} and {self.seconds_at_close} seconds when a lake is closed; "

@@ -21,7 +21,7 @@ from windrow.statistics.hashing import coupons_of, domain_of
 from windrow.statistics.layout import MOST_ROW_GROUPS, FileLayout
 from windrow.statistics.sample import ColumnSample, sample_positions
 from windrow.statistics.sketch import LG_K
-from windrow.statistics.synopsis import Facts, facts_of, facts_of_parts
+from windrow.statistics.synopsis import MOST_SYNOPSES, Facts, facts_of, facts_of_parts
 from windrow.statistics.values import settled_type, used_values, without_views
 
 __all__ = ["MOST_COLUMNS", "Budget", "FileCollector", "RowGroupValues", "collects"]
@@ -88,9 +88,14 @@ class FileCollector:
     """Learns about one file; `known` is what is known of its columns already. One thread uses it at a time."""
 
     def __init__(
-        self, layout: FileLayout, known: Mapping[str, ColumnSummary] | None = None, budget: Budget | None = None
+        self,
+        layout: FileLayout,
+        known: Mapping[str, ColumnSummary] | None = None,
+        budget: Budget | None = None,
+        most_synopses: int = MOST_SYNOPSES,
     ) -> None:
         self.layout = layout
+        self._most_synopses = most_synopses
         self._known = {name: each for name, each in (known or {}).items() if each.layout == layout}
         self._budget = Budget() if budget is None else budget
         self._parts: dict[tuple[str, int], _Part] = {}
@@ -216,7 +221,7 @@ class FileCollector:
         """What is known of a column, in a copy; what is known of one of another type is forgotten."""
         summary = self._known.get(name)
         if summary is None or summary.type != settled_type(kind):
-            summary = ColumnSummary.empty(self.layout, kind)
+            summary = ColumnSummary.empty(self.layout, kind, self._most_synopses)
         elif name not in self._copied:
             summary = replace(summary, sketch=summary.sketch.folded(LG_K))
         self._copied.add(name)

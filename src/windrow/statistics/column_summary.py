@@ -14,7 +14,7 @@ from windrow.statistics.hashing import domain_of
 from windrow.statistics.layout import FileLayout
 from windrow.statistics.sample import SAMPLE_ROWS, ColumnSample, redrawn
 from windrow.statistics.sketch import Sketch, united
-from windrow.statistics.synopsis import Synopses
+from windrow.statistics.synopsis import MOST_SYNOPSES, Synopses
 from windrow.statistics.values import settled_type
 
 __all__ = ["ColumnSummary", "empty_sample", "merged_summary"]
@@ -34,10 +34,11 @@ class ColumnSummary:
     """Rows whose values are in sketch and sample since the file was merged from others."""
 
     @classmethod
-    def empty(cls, layout: FileLayout, kind: pa.DataType) -> ColumnSummary:
+    def empty(cls, layout: FileLayout, kind: pa.DataType, most_synopses: int = MOST_SYNOPSES) -> ColumnSummary:
         """Of a column that nobody has read."""
         kind = settled_type(kind)
-        return cls(layout, kind, Sketch(), Synopses.empty(kind, layout.row_counts), empty_sample(layout, kind))
+        synopses = Synopses.empty(kind, layout.row_counts, most_synopses)
+        return cls(layout, kind, Sketch(), synopses, empty_sample(layout, kind))
 
     @property
     def covered(self) -> Mask:
