@@ -20,7 +20,7 @@ from tests.learning.lakes import PLENTY, assert_alike, expected, learning_lake, 
 
 import windrow
 from windrow.errors import InvalidInput
-from windrow.learning import LearningSettings
+from windrow.learning import LearningSettings, learner
 from windrow.learning.log import ReportedScan
 from windrow.questions.naming import Question
 from windrow.statistics.layout import split_id_of
@@ -175,6 +175,40 @@ def test_what_could_not_be_paid_for_is_learnt_when_it_can(tmp_path, path):
 def test_a_share_is_a_number_from_zero_on(tmp_path, share):
     with pytest.raises(InvalidInput, match="share"):
         windrow.connect(tmp_path / "lake", statistics=share)
+
+
+def test_files_that_are_known_are_not_looked_at_again(lake, tmp_path, monkeypatch):
+    for number in range(3):
+        pq.write_table(some_rows(ROWS), tmp_path / f"{number}.parquet", row_group_size=GROUP)
+    loads, load = [], learner.load_together
+    monkeypatch.setattr(learner, "load_together", lambda *given: loads.append(len(given[1])) or load(*given))
+    lake.sql(f"select sum(n) from '{tmp_path}/*.parquet'")
+    settle(lake)
+    assert loads == [3]
+    lake.sql(f"select sum(n) from '{tmp_path}/*.parquet'")  # one more report finds that nothing is open
+    settle(lake)
+    loads.clear()
+    for least in (5, 6):
+        lake.sql(f"select sum(n) from '{tmp_path}/*.parquet' where n > {least}")
+        settle(lake)
+    assert not loads
+
+
+def test_a_report_of_many_files_is_read_as_far_as_it_is_paid_for(tmp_path, monkeypatch):
+    for number in range(40):
+        pq.write_table(some_rows(100), tmp_path / f"{number}.parquet")
+    read, read_on, paid_for = [], learner._Work._read_on, [5]
+    monkeypatch.setattr(learner._Work, "_read_on", lambda work: read.append(read_on(work)))
+    monkeypatch.setattr(learner.Earnings, "balance", property(lambda _: float(len(read) < paid_for[0])))
+    with learning_lake(tmp_path / "poor") as lake:
+        lake.sql(f"select sum(n) from '{tmp_path}/*.parquet'")
+        settle(lake)
+        assert len(read) == 5
+        paid_for[0] = 1000
+        settle(lake)
+        assert len(read) == 41  # and once to find its end
+        found = [covered(lake, tmp_path / f"{number}.parquet", ["n"]) for number in range(40)]
+        assert found == [{"n": 1}] * 40
 
 
 def test_row_groups_share_as_many_synopses_as_there_may_be(tmp_path, path):

@@ -12,7 +12,7 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from windrow import forking
@@ -20,7 +20,7 @@ from windrow.learning.chunks import learn_chunks
 from windrow.learning.earnings import Earnings
 from windrow.learning.fetched_bytes import FetchedBytes
 from windrow.learning.log import QueryLog, ReportedScan, ScannedRelation
-from windrow.learning.scanned_files import FlatColumn, ScannedFile, whole_row_groups
+from windrow.learning.scanned_files import FlatColumn, ScannedFile, load_together, whole_row_groups
 from windrow.learning.settings import LearningSettings
 from windrow.learning.tasks import Rank, Task, Tasks, tasks_of
 from windrow.model.predicate import columns_of
@@ -43,6 +43,10 @@ _LEAST = 0.0002
 """Seconds of CPU that reading a report takes."""
 _MOST_FILES = 64
 _MOST_SETTLED = 256
+_MOST_KNOWN = 100_000
+_LOADED_TOGETHER = 32
+"""Files whose statistics are loaded from a catalog at once."""
+_END = object()
 _WEIGHT = 0.3
 """Of the last task, in what those of its rank are expected to cost."""
 _STORED_EVERY = 2.0
@@ -120,6 +124,8 @@ class _Work:
         self._thread = threading.Thread(target=self._run, name="windrow-learner", daemon=True)
         self._is_here = True
         self._busy_since: float | None = None
+        self._report: Iterator[None] | None = None
+        """What is left of the report that is being read."""
         # A thread must not be in a library while the interpreter goes away.
         atexit.register(self.end)
         self._thread.start()
@@ -172,9 +178,10 @@ class _Work:
 
     def _work(self, earnings: Earnings) -> None:
         self._earn(earnings)
-        while self.log.scans and earnings.balance > _LEAST and self._may_go_on():
-            scan = self.log.scans.popleft()
-            earnings.work(self._guarded, self._add, scan)
+        while (self._report or self.log.scans) and earnings.balance > _LEAST and self._may_go_on():
+            self._report = self._report or self._add(self.log.scans.popleft())
+            earnings.work(self._guarded, self._read_on)
+            self._earn(earnings)
         while self.tasks and self._may_go_on():
             self._earn(earnings)
             first = self.tasks.first
@@ -213,39 +220,65 @@ class _Work:
         except Exception as error:
             _log.debug("statistics are not collected: %s", error)
 
-    def _add(self, scan: ReportedScan) -> None:
-        """Find what is open in what a query read."""
-        relation, question = scan.relation, scan.question
-        is_known = True
+    def _read_on(self) -> None:
+        """Read the report that was begun on to its next file; an error ends it."""
+        report, self._report = self._report, None
+        if report is not None and next(report, _END) is not _END:
+            self._report = report
+
+    def _add(self, scan: ReportedScan) -> Iterator[None]:
+        """Find what is open in what a query read, file by file."""
+        relation, columns = scan.relation, scan.question.columns
+        if len(relation.known) >= _MOST_SETTLED:
+            relation.known.clear()
+        known, is_known = relation.known.setdefault(columns, set()), True
+        if len(known) >= _MOST_KNOWN:
+            known.clear()
         for virtual in scan.plan.virtual:
-            is_known &= self._add_virtual(scan, virtual)
+            is_known &= yield from self._add_virtual(scan, virtual, known)
         if is_known:
             if len(relation.settled) >= _MOST_SETTLED:
                 relation.settled.clear()
-            relation.settled.add(question.columns)
+            relation.settled.add(columns)
 
-    def _add_virtual(self, scan: ReportedScan, virtual: VirtualFile) -> bool:
-        """The same of one virtual file; whether all rows of all of its files are known."""
-        sidecars = self._sidecars(virtual)
-        groups = whole_row_groups(virtual, sidecars)
+    def _add_virtual(self, scan: ReportedScan, virtual: VirtualFile, known: set[FileId]) -> Generator[None, None, bool]:
+        """The same of one virtual file, but for files that are known; whether all rows of all of its files are."""
+        missing = [number for number in sorted(virtual.members) if file_id_of(virtual.files[number]) not in known]
+        if not missing:
+            return virtual.is_whole
+        sidecars = self._sidecars(virtual, missing)
+        groups = {number: each for number, each in whole_row_groups(virtual, sidecars).items() if number in sidecars}
         units = fetched_units(virtual, self.reading)
         conditions = frozenset() if scan.question.predicate is None else frozenset(columns_of(scan.question.predicate))
         columns = frozenset(leaf.path[0] for leaf in virtual.schema.leaves)
-        is_known = virtual.is_whole and len(sidecars) == len(virtual.members)
-        for number, row_groups in groups.items():
-            if number not in sidecars:
-                continue
-            scanned = self._scanned(virtual.files[number], sidecars[number], scan.relation.catalog)
-            scanned.data.add(units.get(number, ()))
-            is_known &= self._add_chunks(scanned, scanned.open_chunks(columns, row_groups), conditions)
-            if not self.settings.only_dictionaries:
-                samples = scanned.open_samples(columns, row_groups)
-                is_known &= self._add_chunks(scanned, samples, conditions, only=Rank.SAMPLE)
+        is_known = virtual.is_whole and len(sidecars) == len(missing)
+        numbers = list(groups)
+        for first in range(0, len(numbers), _LOADED_TOGETHER):
+            catalog, some = scan.relation.catalog, numbers[first : first + _LOADED_TOGETHER]
+            batch = [(number, self._scanned(virtual.files[number], sidecars[number], catalog)) for number in some]
+            load_together(catalog, [scanned for _, scanned in batch], columns)
+            for number, scanned in batch:
+                scanned.data.add(units.get(number, ()))
+                is_file_known = self._add_open(scanned, columns, groups[number], conditions)
+                if is_file_known and len(groups[number]) == len(scanned.layout.row_groups):
+                    known.add(scanned.layout.file)
+                is_known &= is_file_known
+                yield
         return is_known
 
-    def _sidecars(self, virtual: VirtualFile) -> dict[int, Sidecar]:
+    def _add_open(
+        self, scanned: ScannedFile, columns: frozenset[str], row_groups: list[int], conditions: frozenset[str]
+    ) -> bool:
+        """Add what is open in a file to the tasks; whether nothing is."""
+        is_known = self._add_chunks(scanned, scanned.open_chunks(columns, row_groups), conditions)
+        if not self.settings.only_dictionaries:
+            samples = scanned.open_samples(columns, row_groups)
+            is_known &= self._add_chunks(scanned, samples, conditions, only=Rank.SAMPLE)
+        return is_known
+
+    def _sidecars(self, virtual: VirtualFile, numbers: Iterable[int]) -> dict[int, Sidecar]:
         found: dict[int, Sidecar] = {}
-        for number in sorted(virtual.members):
+        for number in numbers:
             file = virtual.files[number]
             sidecar = None if file.described is not None else local_sidecar(self.planning, file)
             if sidecar is not None:

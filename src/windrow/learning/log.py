@@ -14,6 +14,7 @@ from typing import NamedTuple
 from windrow.planning.scan_plan import ScanPlan
 from windrow.questions.naming import Question
 from windrow.statistics.catalog import Catalog
+from windrow.statistics.layout import FileId
 
 __all__ = ["QueryCpu", "QueryLog", "ReportedScan", "ScannedRelation"]
 
@@ -51,6 +52,8 @@ class ScannedRelation:
     """Where statistics of the files are stored."""
     settled: set[tuple[str, ...] | None] = field(default_factory=set)
     """Sets of columns of which there is nothing to learn, in any of the files."""
+    known: dict[tuple[str, ...] | None, set[FileId]] = field(default_factory=dict)
+    """By set of columns, files of which there is nothing to learn."""
 
 
 class ReportedScan(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -22,7 +22,7 @@ from windrow.statistics.collector import FileCollector, collects
 from windrow.statistics.layout import FileLayout
 from windrow.statistics.synopsis import MOST_SYNOPSES
 
-__all__ = ["FlatColumn", "ScannedFile", "whole_row_groups"]
+__all__ = ["FlatColumn", "ScannedFile", "load_together", "whole_row_groups"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +80,7 @@ class ScannedFile:
     def open_chunks(self, names: Collection[str], row_groups: Collection[int]) -> Iterator[tuple[FlatColumn, int]]:
         """Yield the columns and row groups, of these, that nothing is known of yet."""
         chosen = [self.columns[name] for name in names if name in self.columns]
-        missing = [each.name for each in chosen if each.name not in self.loaded]
-        if missing:
-            self.collector.know(self.catalog.load([self.layout.file], missing).get(self.layout.key, {}))
-            self.loaded.update(missing)
+        load_together(self.catalog, [self], [each.name for each in chosen])
         for column in chosen:
             for row_group in row_groups:
                 if (column.name, row_group) not in self.failed and self.collector.wants(column.name, row_group):
@@ -108,6 +105,18 @@ class ScannedFile:
             self.catalog.store(changed)
 
 
+def load_together(catalog: Catalog, files: Sequence[ScannedFile], names: Collection[str]) -> None:
+    """Load the statistics of columns of files, as far as they were not loaded."""
+    missing = [each for each in files if not each.loaded.issuperset(names)]
+    if not missing:
+        return
+    stored = catalog.load([each.layout.file for each in missing], sorted(names))
+    for each in missing:
+        columns = stored.get(each.layout.key, {})
+        each.collector.know({name: summary for name, summary in columns.items() if name not in each.loaded})
+        each.loaded.update(names)
+
+
 def whole_row_groups(virtual: VirtualFile, sidecars: Mapping[int, Sidecar]) -> dict[int, list[int]]:
     """By the number of a file, the row groups of which all rows are in a virtual file: as a whole, or all granules.
 
@@ -122,6 +131,6 @@ def whole_row_groups(virtual: VirtualFile, sidecars: Mapping[int, Sidecar]) -> d
             granules[number, row_group] = granules.get((number, row_group), 0) + stop - first
     for (number, row_group), count in granules.items():
         # Pieces of a plan do not overlap.
-        if count == sidecars[number].extensions.granule_counts[row_group]:
+        if number in sidecars and count == sidecars[number].extensions.granule_counts[row_group]:
             found.setdefault(number, set()).add(row_group)
     return {number: sorted(groups) for number, groups in found.items()}
