@@ -17,6 +17,7 @@ from windrow.planning.data_files import DataFile, open_sidecars
 from windrow.planning.foreign_files import ForeignFiles
 from windrow.planning.guessed_statistics import guessed_columns
 from windrow.planning.listed_files import ListedFiles
+from windrow.planning.repeated_plans import RepeatedPlans
 from windrow.planning.scan_plan import ScanPlan, plan_listed
 from windrow.planning.virtual_schema import arrow_schema
 from windrow.questions.naming import Question
@@ -73,9 +74,13 @@ class ForeignRelations:
 
     def _made(self, pattern: str, files: Sequence[DataFile]) -> tuple[ListedFiles, Relation]:
         context, listed = self.files.context, ListedFiles(files)
+        repeated = RepeatedPlans(lambda: 0 if context.statistics is None else context.statistics.revision)
         schema = arrow_schema(open_sidecars(context, files)[0])
 
-        def plan(question: Question, *, explain: bool = False) -> ScanPlan:
+        def plan(question: Question) -> ScanPlan:
+            return repeated.plan(question, partial(made, question))
+
+        def made(question: Question, *, explain: bool = False) -> ScanPlan:
             wanted = question if context.prune else Question(question.columns, None)
             listed.open(context, listed.places)
             with listed.lock:
@@ -85,7 +90,7 @@ class ForeignRelations:
             self._relations.drop(pattern)
             self.files.forget(pattern)
 
-        explain, statistics, scanned = partial(plan, explain=True), self._statistics(listed, schema), self._scanned()
+        explain, statistics, scanned = partial(made, explain=True), self._statistics(listed, schema), self._scanned()
         return listed, Relation(schema, plan, forget=forget, explain=explain, statistics=statistics, scanned=scanned)
 
     def _statistics(self, listed: ListedFiles, schema: pa.Schema) -> CachedStatistics | None:
