@@ -433,7 +433,8 @@ class TestCancelling:
         for result in table.compact.watch(every=0.01, cancelled=cancelled):
             results.append(result)
             if len(results) == 1:
-                table.ingest(points(50))
+                # Fewer would wait for company before so much is rewritten for them.
+                table.ingest(points(50, rows=1000))
             else:
                 cancelled.set()
         assert [result.done for result in results] == [5, 4]
