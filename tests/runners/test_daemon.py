@@ -26,7 +26,7 @@ def test_what_is_forked_has_no_threads_but_those_of_the_allocator():
 @pytest.mark.xdist_group("spark")
 def test_a_task_finds_everything_loaded(spark):
     def look(batches):
-        names = {"windrow.kernels.radix", "windrow.merging.splits"}
+        names = {"windrow.kernels.merge", "windrow.merging.splits"}
         for _ in batches:
             yield pa.RecordBatch.from_pydict({"loaded": [names <= sys.modules.keys()]})
 

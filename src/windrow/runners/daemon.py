@@ -16,7 +16,16 @@ __all__ = ["main", "preload"]
 
 _WORKER = "pyspark.worker"
 """Tasks run in this one. Spark keeps daemons of other kinds too, which need nothing of ours."""
-_MODULES = ("pandas", "pyarrow.compute", "pyarrow.parquet", _WORKER, "windrow.merging.splits", "windrow.metastore")
+_KERNELS = ("encode", "hashes", "merge", "pages", "sorting", "sums", "texts", "thrift")
+_MODULES = (
+    "pandas",
+    "pyarrow.compute",
+    "pyarrow.parquet",
+    _WORKER,
+    "windrow.merging.splits",
+    "windrow.metastore",
+    *(f"windrow.kernels.{name}" for name in _KERNELS),
+)
 
 
 def main() -> None:
