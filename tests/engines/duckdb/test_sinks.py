@@ -52,6 +52,14 @@ def test_rows_come_before_the_last_is_known(lake):
     assert sum(seen) > 0
 
 
+def test_batches_of_a_stream_are_small(lake):
+    """DuckDB has several of them at once: they are what a stream takes."""
+    with lake.stream("select n, repeat(host, 100) as text from t, range(40)") as batches:
+        sizes = [each.num_rows for each in batches]
+    assert sum(sizes) == 200_000
+    assert max(sizes) <= 16 * 1024
+
+
 def test_errors_are_the_same(lake):
     for query, kind, words in (
         ("select * from nope", NotFound, "nope"),

@@ -21,7 +21,8 @@ __all__ = ["Batches", "CollectSink", "Run", "Sink", "Statement", "StreamSink"]
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
-_BATCH_ROWS = 64 * 1024
+_BATCH_ROWS = 16 * 1024
+"""Rows of a batch of a stream. DuckDB builds one in each thread, beside those that wait for a reader."""
 
 
 @dataclass(frozen=True, slots=True)
