@@ -307,7 +307,7 @@ class TestTrouble:
             assert lake.sql(f"select count(n) as n from '{path}'").to_dict() == [{"n": ROWS}]
             settle(lake)
             assert covered(lake, path, ["n"]) == {}
-        assert any("statistics are not" in record.message for record in caplog.records)
+        assert any("are not stored" in record.message for record in caplog.records)
 
     def test_a_file_that_is_replaced_leaves_nothing_of_what_it_was(self, lake, path):
         lake.context.learner.log.running.append(None)  # it waits for a query to end

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from tests.statistics.files import layout_of, learnt
 
+from windrow.errors import NotFound, StorageError
 from windrow.metastore import SqlMetastore
 from windrow.statistics.catalog import FolderCatalog, TableCatalog
 from windrow.statistics.encoding import encode
@@ -152,16 +153,22 @@ class TestDamage:
         folder_catalog(tmp_path).store({"x": learnt(COLUMN, ROWS, only={0})})
         assert known(folder_catalog(tmp_path)).covered.sum() == 1
 
-    def test_a_metastore_that_is_gone_is_no_error(self, tmp_path):
+    def test_a_table_that_is_gone_has_no_statistics(self, tmp_path):
         catalog = TableCatalog(SqlMetastore(f"sqlite:///{tmp_path}/windrow.db"), "no such table")
         assert known(catalog) is None
-        catalog.store({"x": learnt(COLUMN, ROWS)})
+        with pytest.raises(NotFound):
+            catalog.store({"x": learnt(COLUMN, ROWS)})
 
-    def test_a_folder_that_cannot_be_written_is_no_error(self, tmp_path):
+    def test_a_folder_that_cannot_be_written_has_no_statistics(self, tmp_path):
         (tmp_path / "file").write_text("")
         catalog = FolderCatalog(tmp_path / "file" / "statistics")
-        catalog.store({"x": learnt(COLUMN, ROWS)})
+        with pytest.raises(StorageError, match="name of a file"):
+            catalog.store({"x": learnt(COLUMN, ROWS)})
         assert known(catalog) is None
+
+    def test_what_is_not_there_leaves_no_file(self, tmp_path):
+        assert known(folder_catalog(tmp_path)) is None
+        assert not (tmp_path / "statistics").exists()
 
     def test_statistics_of_splits_that_are_gone_are_not_stored(self, tmp_path):
         catalog = table_catalog(tmp_path)

@@ -35,6 +35,12 @@ def test_a_table_as_it_was_written_is_sound(world, table, data):
     assert table.context.metastore.pins(table.record().table_id) == []
 
 
+def test_a_table_of_which_statistics_were_learnt_is_sound(table):
+    assert table.upkeep.analyze().columns
+    result = table.upkeep.check(data=True)
+    assert result.sound, result.findings
+
+
 def test_a_missing_file_is_found_and_cannot_be_repaired(world, table):
     gone = visible(table)[0].key
     world.store.delete(gone)

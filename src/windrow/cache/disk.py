@@ -80,7 +80,7 @@ class DiskCache:
 
     def get(self, key: CacheKey, supplier: Supplier[bytes]) -> bytes:
         """The bytes of a key; if they are not here, or damaged, what the supplier gives."""
-        data = self._read(key)
+        data = self.find(key)
         if data is not None:
             self.metrics.add(key.kind, "hits", len(data))
             return data
@@ -93,14 +93,17 @@ class DiskCache:
 
     def put(self, key: CacheKey, value: bytes) -> None:
         """Keep bytes, if there is room for them."""
+        try:
+            self.write(key, value)
+        except OSError:
+            self.metrics.add(key.kind, "failures")
+
+    def write(self, key: CacheKey, value: bytes) -> None:
+        """Keep bytes like `put`; where the disk does not take them, what was there stays, and OSError is raised."""
         size = len(value) + _HEAD
         if size > self.budget:
             return
-        try:
-            self._write(key, value)
-        except OSError:
-            self.metrics.add(key.kind, "failures")
-            return
+        self._write(key, value)
         with self._lock:
             self._unseen += size
             due = self._unseen * _SLACK_SHARE > self.budget
@@ -161,7 +164,8 @@ class DiskCache:
         name = hashlib.blake2b(_key_bytes(key), digest_size=_DIGEST_BYTES).hexdigest()
         return str(self.folder / f"{name}.{key.kind}{_SUFFIX}")
 
-    def _read(self, key: CacheKey) -> bytes | None:
+    def find(self, key: CacheKey) -> bytes | None:
+        """The bytes of a key; None where they are not here, or damaged."""
         path = self._path(key)
         try:
             with open(path, "rb") as file:  # noqa: PTH123 (a Path would cost more than the read)

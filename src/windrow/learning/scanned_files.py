@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from windrow.errors import WindrowError
 from windrow.learning.fetched_bytes import FetchedBytes
 from windrow.parquet.schema import Leaf
 from windrow.planning.data_files import DataFile, file_id_of
@@ -23,6 +25,8 @@ from windrow.statistics.layout import FileLayout
 from windrow.statistics.synopsis import MOST_SYNOPSES
 
 __all__ = ["FlatColumn", "ScannedFile", "load_together", "whole_row_groups"]
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +103,16 @@ class ScannedFile:
         return restore_chunks(self.sidecar, None, [column.leaf.index])[:, 0]
 
     def store(self) -> None:
-        """Hand what was learnt since to the catalog."""
-        changed = self.collector.take_changed()
+        """Hand what was learnt since to the catalog; what cannot be stored yet is handed over the next time."""
+        changed = self.collector.changed
         if changed:
-            self.catalog.store(changed)
+            try:
+                self.catalog.store(changed)
+            except WindrowError as error:
+                if error.retryable:
+                    raise
+                _log.debug("statistics of %s are not stored: %s", self.layout.key, error)
+            self.collector.take_changed()
 
 
 def load_together(catalog: Catalog, files: Sequence[ScannedFile], names: Collection[str]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Column, Connection, Float, Integer, Row, func, or_, select, text
+from sqlalchemy import Column, Connection, Float, Integer, LargeBinary, Row, func, or_, select, text
 
 from windrow.errors import Damaged
 from windrow.metastore.catalog import column_of
@@ -72,6 +72,8 @@ def _mistyped(connection: Connection) -> Iterator[str]:
 def _types(column: Column[Any]) -> list[str]:
     if isinstance(column.type, Float):
         names = ["real", "integer"]
+    elif isinstance(column.type, LargeBinary):
+        names = ["blob"]
     else:
         names = ["integer" if isinstance(column.type, Integer) else "text"]
     return [*names, "null"] if column.nullable else names

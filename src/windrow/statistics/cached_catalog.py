@@ -69,10 +69,12 @@ class CachedCatalog:
 
     def store(self, columns: Mapping[str, ColumnSummary]) -> None:
         """Add what was learnt of columns of one file; the next load has it."""
-        self._catalog.store(columns)
-        for name, summary in columns.items():
-            self._loaded.drop((summary.layout.file, name))
-        self._revise()
+        try:
+            self._catalog.store(columns)
+        finally:
+            for name, summary in columns.items():
+                self._loaded.drop((summary.layout.file, name))
+            self._revise()
 
     def _fresh(self, file: FileId, name: str) -> _Loaded | None:
         entry = self._loaded.get((file, name))

@@ -1,7 +1,7 @@
 """Where statistics are stored between queries: of splits in the metastore, of other files in a folder of this machine.
 
 What two processes learn at once is united. What cannot be read, or is about another content of a file, counts as
-nothing; and so does a catalog that fails: what is not known costs time, and is learnt again.
+nothing: what is not known costs time, and is learnt again. What cannot be stored is an error, for the caller to judge.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from windrow.metastore import Metastore, StoredStatistics
 from windrow.statistics.column_summary import ColumnSummary
 from windrow.statistics.encoding import decode, encode
 from windrow.statistics.layout import FileId
+from windrow.storage.failures import disk_failure
 
 __all__ = ["Catalog", "Columns", "FolderCatalog", "TableCatalog"]
 
@@ -37,7 +38,7 @@ class Catalog(Protocol):
         """What is known of some columns of files, by the key of a file; files of which nothing is known are missing."""
 
     def store(self, columns: Mapping[str, ColumnSummary]) -> None:
-        """Add what was learnt of columns of one file to what is known."""
+        """Add what was learnt of columns of one file to what is known; an error leaves what was there."""
 
 
 class TableCatalog:
@@ -65,14 +66,11 @@ class TableCatalog:
 
     def store(self, columns: Mapping[str, ColumnSummary]) -> None:
         """Add what was learnt of columns of one split to what is known."""
-        try:
-            left = dict(columns)
-            for _ in range(_TRIES):
-                left = self._tried(left)
-                if not left:
-                    return
-        except WindrowError as error:
-            _log.debug("statistics of %s are not stored: %s", self._table_id, error)
+        left = dict(columns)
+        for _ in range(_TRIES):
+            left = self._tried(left)
+            if not left:
+                return
 
     def _tried(self, columns: Mapping[str, ColumnSummary]) -> Columns:
         """Store columns, and return those that another process changed meanwhile."""
@@ -108,12 +106,12 @@ class FolderCatalog:
             with self._locked():
                 for name, summary in columns.items():
                     key = _key(summary.layout.file, name)
-                    self._cache.put(key, encode(_united(summary, self._cache.get(key, _nothing), name)))
+                    self._cache.write(key, encode(_united(summary, self._cache.find(key), name)))
         except OSError as error:
-            _log.debug("statistics are not stored: %s", error)
+            raise disk_failure(error, str(self._cache.folder)) from error
 
     def _load(self, file: FileId, columns: Collection[str]) -> Columns:
-        stored = {name: self._cache.get(_key(file, name), _nothing) for name in columns}
+        stored = {name: self._cache.find(_key(file, name)) for name in columns}
         found = {name: _decoded(data, file, name) for name, data in stored.items() if data}
         return {name: summary for name, summary in found.items() if summary is not None}
 
@@ -128,10 +126,6 @@ class FolderCatalog:
 
 def _key(file: FileId, column: str) -> CacheKey:
     return CacheKey(file.key, -1, -1, identity=f"{file.digest.hex()} {column}")
-
-
-def _nothing(_: CacheKey) -> bytes:
-    return b""
 
 
 def _united(summary: ColumnSummary, stored: bytes | None, name: str) -> ColumnSummary:

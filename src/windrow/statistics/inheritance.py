@@ -35,17 +35,21 @@ def inherit(
     """
     if len(outputs) != 1:
         return
-    _inherit_labels(LabelCatalog(metastore, table_id), inputs, outputs[0])
-    catalog, [output] = TableCatalog(metastore, table_id), outputs
-    known = catalog.load([split_id_of(split) for split in inputs], None)
-    if not known:
-        return
+    [output] = outputs
     try:
-        layout = FileLayout(split_id_of(output), tuple(row_groups(output)))
+        _inherit_labels(LabelCatalog(metastore, table_id), inputs, output)
+        _inherit_columns(TableCatalog(metastore, table_id), inputs, output, row_groups)
     except WindrowError as error:
         _log.debug("statistics of the inputs of %s are not kept: %s", output.split_id, error)
-        return
-    catalog.store(_merged([known.get(split.split_id, {}) for split in inputs], inputs, layout))
+
+
+def _inherit_columns(
+    catalog: TableCatalog, inputs: Sequence[SplitMetadata], output: SplitMetadata, row_groups: RowGroups
+) -> None:
+    known = catalog.load([split_id_of(split) for split in inputs], None)
+    if known:
+        layout = FileLayout(split_id_of(output), tuple(row_groups(output)))
+        catalog.store(_merged([known.get(split.split_id, {}) for split in inputs], inputs, layout))
 
 
 def _inherit_labels(catalog: LabelCatalog, inputs: Sequence[SplitMetadata], output: SplitMetadata) -> None:

@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 class LabelCatalog:
-    """What is known of the labels of a table's splits. What fails costs time, and no error."""
+    """What is known of the labels of a table's splits. What cannot be read counts as nothing."""
 
     def __init__(self, metastore: Metastore, table_id: str) -> None:
         self._metastore = metastore
@@ -35,10 +35,7 @@ class LabelCatalog:
         """Put what was learnt of a split in the place of what is on record; who comes second learnt the same."""
         key, data = summary.file.key, encode_labels(summary)
         revision = next((each.revision for each in self._stored([key])), 0)
-        try:
-            self._metastore.store_statistics(self._table_id, [StoredStatistics(key, LABELS, revision, data)])
-        except WindrowError as error:
-            _log.debug("labels of %s are not stored: %s", key, error)
+        self._metastore.store_statistics(self._table_id, [StoredStatistics(key, LABELS, revision, data)])
 
     def _stored(self, split_ids: Collection[str]) -> list[StoredStatistics]:
         try:
