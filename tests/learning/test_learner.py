@@ -211,6 +211,26 @@ def test_a_report_of_many_files_is_read_as_far_as_it_is_paid_for(tmp_path, monke
         assert found == [{"n": 1}] * 40
 
 
+def test_files_that_nobody_pays_for_do_not_wait_for_ever(tmp_path, monkeypatch):
+    monkeypatch.setattr(learner, "_MOST_WAITING", 5)
+    # Reports are read, and nothing is learnt.
+    monkeypatch.setattr(learner.Earnings, "balance", property(lambda _: 0.00021))
+    paths = [tmp_path / f"{number}.parquet" for number in range(12)]
+    with learning_lake(tmp_path / "poor") as lake:
+        for number, path in enumerate(paths):
+            pq.write_table(some_rows(100, number), path)
+            lake.sql(f"select sum(n) from '{path}'")
+            settle(lake)
+        work = lake.context.learner._work
+        files = {str(each.file.uri) for each in work.tasks.files()}
+        assert files == {path.as_uri() for path in paths[-5:]}
+        assert len(work.files) == 5
+        monkeypatch.undo()
+        lake.sql(f"select sum(n) from '{paths[0]}'")
+        settle(lake)
+        assert covered(lake, paths[0], ["n"]) == {"n": 1}
+
+
 def test_row_groups_share_as_many_synopses_as_there_may_be(tmp_path, path):
     with learning_lake(tmp_path, LearningSettings(1e6, synopses=2)) as lake:
         lake.sql(f"select sum(n) from '{path}'")

@@ -42,6 +42,8 @@ _PATIENCE = 1.0
 _LEAST = 0.0002
 """Seconds of CPU that reading a report takes."""
 _MOST_FILES = 64
+_MOST_WAITING = 1024
+"""Files with tasks that nobody has paid for. Merges take files away, but nobody tells which ones."""
 _MOST_SETTLED = 256
 _MOST_KNOWN = 100_000
 _LOADED_TOGETHER = 32
@@ -338,7 +340,7 @@ class _Work:
             scanned.store()
 
     def _forget(self) -> None:
-        """Let go of files that nothing is to be learnt of."""
+        """Let go of files that nothing is to be learnt of, and where too many wait, of those that waited longest."""
         if len(self.files) > _MOST_FILES:
             needed = self.tasks.files()
             for key, scanned in list(self.files.items()):
@@ -346,3 +348,7 @@ class _Work:
                     break
                 if scanned not in needed:
                     del self.files[key]
+        if len(self.files) > _MOST_WAITING:
+            while len(self.files) > _MOST_WAITING:
+                self.files.popitem(last=False)
+            self.tasks.keep(set(self.files.values()))

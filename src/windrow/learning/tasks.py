@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -107,6 +107,12 @@ class Tasks:
         task = heapq.heappop(self._heap)
         self._keys -= task.keys
         return task
+
+    def keep(self, files: Collection[ScannedFile]) -> None:
+        """Let go of the tasks of other files."""
+        self._heap = [task for task in self._heap if task.scanned in files]
+        heapq.heapify(self._heap)
+        self._keys = {key for task in self._heap for key in task.keys}
 
     def files(self) -> set[ScannedFile]:
         """The files that there are tasks of."""
