@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.statistics.files import columns, layout_of, learnt, parts_of
 
 from windrow.errors import InvalidInput
-from windrow.statistics.collector import MOST_COLUMNS, Budget, FileCollector, collects
+from windrow.statistics.collector import MOST_COLUMNS, Budget, FileCollector, RowGroupValues, collects
 from windrow.statistics.encoding import encode
 from windrow.statistics.layout import MOST_ROW_GROUPS
 from windrow.statistics.sample import joined_sample, sample_positions
@@ -111,7 +111,7 @@ class TestDictionaries:
         rows, entries = [3, 3], column.dictionary_encode().dictionary
         collector = FileCollector(layout_of(rows))
         for row_group in range(2):
-            collector.add_dictionary("x", row_group, entries, 1)
+            collector.add_row_groups("x", [RowGroupValues(row_group, entries, 1, None)])
         found, expected = collector.changed["x"], learnt(column, rows)
         assert found.synopses.facts == expected.synopses.facts
         assert found.sketch.to_bytes() == expected.sketch.to_bytes()
@@ -121,13 +121,13 @@ class TestDictionaries:
     def test_it_replaces_rows_that_were_seen_in_part(self):
         collector = FileCollector(layout_of([3]))
         collector.add(0, 0, {"x": pa.array([None, 1])})
-        collector.add_dictionary("x", 0, pa.array([1]), 1)
+        collector.add_row_groups("x", [RowGroupValues(0, pa.array([1]), 1, None)])
         collector.add(0, 2, {"x": pa.array([1])})
         assert collector.changed["x"].synopses.whole.null_count == 1
 
     def test_a_budget_of_zero_takes_none(self):
         collector = FileCollector(layout_of([3]), budget=Budget(bytes=0))
-        collector.add_dictionary("x", 0, pa.array([1]), 1)
+        collector.add_row_groups("x", [RowGroupValues(0, pa.array([1]), 1, None)])
         assert not collector.changed
 
 

@@ -67,11 +67,6 @@ class ContextBuilder:
 class ScanContextBuilder(ContextBuilder):
     """Puts a `ScanContext` together."""
 
-    def with_parsed(self, parsed: MemoryCache[Any] | None) -> Self:
-        """Use this cache for parsed sidecars and footers; None leaves it off."""
-        self._given["parsed"] = parsed
-        return self
-
     def build(self) -> ScanContext:
         """The context."""
         return ScanContext(self._path, self._store or open_store(self._path), **self._given)

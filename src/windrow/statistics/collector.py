@@ -129,15 +129,6 @@ class FileCollector:
             if collects(self.layout, values.type) and self.wants(name, row_group):
                 self._add(name, row_group, first_row, without_views(values))
 
-    def add_dictionary(self, name: str, row_group: int, entries: pa.Array, null_count: int) -> None:
-        """Take the dictionary that all pages of a column in a row group refer to, in the place of their rows.
-
-        The rows of the sample stay unknown there.
-        """
-        size = max(entries.nbytes, 1)
-        if collects(self.layout, entries.type) and self.wants(name, row_group) and self._budget.allows(size):
-            self.add_row_groups(name, [RowGroupValues(row_group, used_values(entries), null_count, None)])
-
     def add_row_groups(self, name: str, parts: Sequence[RowGroupValues]) -> None:
         """Take what a column holds in whole row groups, in the place of their rows; all of it is of one type."""
         parts = [part for part in parts if self.wants(name, part.row_group)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import xml.etree.ElementTree as ET
 from datetime import UTC, datetime, timedelta
 
@@ -96,6 +97,8 @@ def test_a_query_that_begins_with_explain_is_explained(lake, verb):
         "-- why?\nexplain from metrics",
         "/* so\nlong */ explain with a as (select 1) from a",
         "explain values (1)",
+        "explain (format json) select 1",
+        "explain(ANALYZE, format 'text')\n(select 1)",
     ],
 )
 def test_what_is_to_be_explained(query):
@@ -109,6 +112,20 @@ def test_what_is_to_be_explained(query):
 )
 def test_what_is_left_to_duckdb(query):
     assert explain_request(query) is None
+
+
+@pytest.mark.parametrize("verb", ["explain (format json)", "EXPLAIN (analyze, FORMAT 'json')"])
+def test_a_plan_is_written_as_the_query_wants_it(lake, verb):
+    for _ in range(2):  # what the first query leaves behind is not what the second one lives on
+        funnel, plan = lake.sql(f"{verb} {SELECTIVE}").to_dict()
+        assert "1 of 8 splits" in funnel["explain_value"]
+        assert json.loads(plan["explain_value"])
+        lake.sql(SELECTIVE)
+    assert ("run in" in funnel["explain_value"]) == ("analyze" in verb)
+    with lake.stream(f"{verb} {SELECTIVE}") as batches:
+        assert batches.read_all()["explain_key"].to_pylist() == ["windrow", "physical_plan"]
+    with pytest.raises(InvalidInput, match="not a valid FORMAT"):
+        lake.sql(f"explain (format nonsense) {SELECTIVE}")
 
 
 JOINED = "explain select count(*) as n from metrics join hosts using (host)"

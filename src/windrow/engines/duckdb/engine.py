@@ -22,7 +22,7 @@ from windrow.engines.answer import Answer
 from windrow.engines.duckdb.callers import words_of
 from windrow.engines.duckdb.constants import Constants
 from windrow.engines.duckdb.execution import Execution
-from windrow.engines.duckdb.explaining import ExplainSink, PlanSink, as_table, explain_request
+from windrow.engines.duckdb.explaining import ExplainRequest, ExplainSink, PlanSink, as_table, explain_request
 from windrow.engines.duckdb.filesystem import VirtualFileSystem, new_database
 from windrow.engines.duckdb.interrupting import Worker, heeding_ctrl_c
 from windrow.engines.duckdb.join_estimates import EstimatedJoins, estimated_joins
@@ -155,10 +155,9 @@ class DuckDBEngine:
 
     def explain(self, request: Request, *, analyze: bool = False) -> Explanation:
         """Say what a query would read, and why; with `analyze` it is run, and the report has what it read too."""
-        wanted = explain_request(request.query)
-        if wanted is not None:
-            request, analyze = replace(request, query=wanted.query), analyze or wanted.analyze
-        return self._run(request, ExplainSink(analyze=analyze))
+        wanted = explain_request(request.query) or ExplainRequest(request.query, analyze)
+        request = replace(request, query=wanted.query)
+        return self._run(request, ExplainSink(analyze=analyze or wanted.analyze, written=wanted.format))
 
     def plans(self, request: Request) -> dict[str, ScanPlan]:
         """What would be read for each name of a query, and from which source."""

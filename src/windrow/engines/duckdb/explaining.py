@@ -20,9 +20,11 @@ from windrow.reading.virtual_reader import VirtualReader
 __all__ = ["ExplainRequest", "ExplainSink", "PlanSink", "as_table", "explain_request"]
 
 _EXPLAIN = re.compile(
-    r"(?:\s|--[^\n]*\n|/\*.*?\*/)*explain\s+(analyze\s+)?(?=[\s(]*(?:select|with|from|values|pivot|unpivot)\b)",
+    r"(?:\s|--[^\n]*\n|/\*.*?\*/)*explain(?:\s+(analyze)\b|\s*\(((?:\s*(?:analyze|format\s+'?\w+'?)\s*,?)+)\))?"
+    r"(?=\s[\s(]*(?:select|with|from|values|pivot|unpivot)\b)\s*",
     re.IGNORECASE | re.DOTALL,
 )
+_FORMAT = re.compile(r"format\s+'?(\w+)", re.IGNORECASE)
 
 
 class ExplainRequest(NamedTuple):
@@ -30,12 +32,19 @@ class ExplainRequest(NamedTuple):
 
     query: str
     analyze: bool
+    format: str = "text"
+    """How DuckDB writes its plan: text, json, html, graphviz and others."""
 
 
 def explain_request(query: str) -> ExplainRequest | None:
-    """Return the query behind EXPLAIN or EXPLAIN ANALYZE; None for other statements."""
+    """Return the query behind EXPLAIN, with ANALYZE or options or without; None for other statements."""
     found = _EXPLAIN.match(query)
-    return None if found is None else ExplainRequest(query[found.end() :], found[1] is not None)
+    if found is None:
+        return None
+    options = found[2] or ""
+    written = _FORMAT.search(options)
+    analyze = found[1] is not None or "analyze" in options.lower()
+    return ExplainRequest(query[found.end() :], analyze, "text" if written is None else written[1].lower())
 
 
 def as_table(explanation: Explanation) -> pa.Table:
@@ -65,14 +74,15 @@ class ExplainSink:
     binds = True
     streams = False
 
-    def __init__(self, *, analyze: bool) -> None:
+    def __init__(self, *, analyze: bool, written: str = "text") -> None:
         self._analyze = analyze
+        self._format = written
 
     def __call__(self, statement: Statement, run: Run) -> Explanation:
         """Return the explanation."""
         was_run = self._analyze and statement.answer is None
         began = time.perf_counter()
-        rows, plan = _run(statement, run) if was_run else (None, _planned(statement, run))
+        rows, plan = _run(statement, run, self._format) if was_run else (None, _planned(statement, run, self._format))
         if self._analyze and statement.answer is not None:
             rows = len(statement.answer)
         seconds = time.perf_counter() - began if self._analyze else None
@@ -88,14 +98,14 @@ class ExplainSink:
         )
 
 
-def _run(statement: Statement, run: Run) -> tuple[int, str]:
+def _run(statement: Statement, run: Run, written: str) -> tuple[int, str]:
     """Run the query; how many rows its answer has, and what DuckDB says of how it went."""
     connection = statement.connection
     connection.execute("PRAGMA enable_profiling = 'no_output'")
     try:
         rows = len(statement.table(run))
         # The hints of DuckDB's package do not know the name of the format that EXPLAIN ANALYZE has.
-        return rows, str(connection.get_profiling_information(format="text"))  # type: ignore[arg-type]
+        return rows, str(connection.get_profiling_information(format=written))  # type: ignore[arg-type]
     finally:
         connection.execute("PRAGMA disable_profiling")
 
@@ -110,9 +120,9 @@ def _estimates(statement: Statement, run: Run, *, counts: bool) -> tuple[JoinEst
     return tuple(each.explained(count if counts else None) for each in statement.joins)
 
 
-def _planned(statement: Statement, run: Run) -> str:
+def _planned(statement: Statement, run: Run, written: str) -> str:
     """How DuckDB would go about the query."""
-    plan = statement.connection.sql(f"EXPLAIN {statement.query}", params=statement.parameters)
+    plan = statement.connection.sql(f"EXPLAIN (FORMAT {written}) {statement.query}", params=statement.parameters)
     return "\n".join(str(row[-1]) for row in run(plan.fetchall))
 
 
