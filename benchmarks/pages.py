@@ -31,7 +31,8 @@ def markdown_table(rows: Sequence[Mapping[str, Any]]) -> str:
 def write_figures(page: Path, name: str, text: str) -> None:
     """Put a text where a page has the marks of these figures: `<!-- figures: NAME -->` and `<!-- end -->`."""
     found = page.read_text(encoding="utf-8")
-    marks = re.compile(rf"(<!-- figures: {re.escape(name)} -->\n).*?(<!-- end -->)", re.DOTALL)
+    own = r"(?:(?!<!-- figures: ).)*?"  # a mark without an end must not take the next figures with it
+    marks = re.compile(rf"(<!-- figures: {re.escape(name)} -->\n){own}(<!-- end -->)", re.DOTALL)
     if not marks.search(found):
         raise ValueError(f"{page.name}: it has no place for figures of {name!r}")
     page.write_text(marks.sub(lambda match: f"{match[1]}\n{text}\n\n{match[2]}", found, count=1), encoding="utf-8")
