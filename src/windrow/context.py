@@ -34,7 +34,7 @@ from windrow.reading.pins import Pins
 from windrow.reading.read_context import ReadContext
 from windrow.statistics.cached_catalog import CachedCatalog
 from windrow.statistics.catalog import TableCatalog
-from windrow.storage import Store, options_for, patient_if_remote, reach_store
+from windrow.storage import Store, patient_if_remote, reach_store
 
 __all__ = ["Context"]
 
@@ -129,7 +129,7 @@ class Context:
         # A metastore that is lost is made again.
         made = create or accept == "repair"
         try:
-            metastore = MirroredMetastore(address, store, store_options=options_for(url, options), create=made)
+            metastore = MirroredMetastore(address, store, create=made)
         except NotFound:
             # A lake with tables has lost its metastore: nobody should create one there.
             if lake_key is None:
@@ -149,7 +149,7 @@ class Context:
     @property
     def mirror(self) -> Mirror:
         """The Delta logs of the tables."""
-        return Mirror(self.metastore, self.store, self.store_options)
+        return Mirror(self.metastore, self.store)
 
     def statistics_of(self, table_id: str) -> CachedCatalog:
         """The statistics of a table's splits."""

@@ -7,7 +7,8 @@ from deltalake import DeltaTable
 from tests.proofs.worlds import compact, points, visible
 
 import windrow
-from windrow.mirror.follow import Mirror
+from windrow.mirror.checkpoints import Checkpoints
+from windrow.mirror.log import Log
 
 
 @pytest.mark.s3
@@ -23,7 +24,7 @@ def test_a_table_in_a_bucket_is_a_delta_table(tmp_path, s3_url, s3_options):
         delta = DeltaTable(f"{s3_url}/events", storage_options=options)
         assert delta.version() == table.version() == 4
         assert [uri.rpartition("/")[2] for uri in delta.file_uris()] == [visible(table)[0].key.rpartition("/")[2]]
-        Mirror(lake.context.metastore, lake.context.store, s3_options)._checkpoint(table.record(), table.version())
+        Checkpoints(Log(lake.context.store, "events")).extend(table.version())
         assert any("_last_checkpoint" in info.key for info in lake.context.store.list("events"))
         assert table.upkeep.gc.run(grace=0).retired_splits == 3
         assert table.upkeep.check(data=True).sound

@@ -113,10 +113,12 @@ def test_a_metastore_that_was_lost_comes_back_with_its_epochs(lake, retyped):
         assert sorted(map(str, table.scan().to_arrow()["load"].to_pylist())) == ["5.0", "None", "None", "many", "more"]
 
 
-def test_no_checkpoint_is_made_that_only_windrow_could_make(lake, retyped, caplog):
+def test_a_checkpoint_of_mixed_epochs_is_refused_by_others_too(lake, retyped):
     metastore = lake.context.metastore
     while (version := retyped.version()) <= CHECKPOINT_EVERY:
         metastore.open_commit(retyped.record().table_id, CommitKind.EXPIRE, commit_id=f"x{version}", lease=60)
         metastore.publish(f"x{version}")
-    assert not list((lake.context.store.root / "events" / "_delta_log").glob("*.checkpoint.parquet"))
-    assert not caplog.records
+    assert list((lake.context.store.root / "events" / "_delta_log").glob("*.checkpoint.parquet"))
+    assert retyped.upkeep.check(data=True).sound
+    with pytest.raises(DeltaError, match="windrowSchemaEpochs"):
+        DeltaTable(str(lake.context.store.root / "events")).to_pyarrow_table()

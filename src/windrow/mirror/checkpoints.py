@@ -1,7 +1,7 @@
 """Checkpoints of a Delta log: files that say what the entries up to a number say, for readers that come later.
 
-The deltalake package makes them. Beside each lies its digest, since a flipped byte of a Parquet file may be read by one
-library as another value and by the next not at all.
+Beside each lies its digest, since a flipped byte of a Parquet file may be read by one library as another value and by
+the next not at all.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import logging
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from windrow.errors import NotFound
+from windrow.mirror.checkpoint_rows import SCHEMA, checkpoint_rows
 from windrow.mirror.log import Log, State
 
 __all__ = ["Checkpoints"]
@@ -39,12 +39,6 @@ class Checkpoints:
         """Return the entries that have a checkpoint, in order."""
         matches = (_NAME.fullmatch(name) for name in self.log.names())
         return sorted({int(match[1] or match[2]) for match in matches if match})
-
-    def seal(self, number: int) -> None:
-        """Write the digest of a checkpoint beside it."""
-        content = self.log.find(_name(number))
-        if content is not None:
-            self._put(_seal(number), hashlib.sha256(content).hexdigest().encode())
 
     def problem(self, number: int, state: State | None) -> str | None:
         """Return what is wrong with a checkpoint, or None; a log that is itself in doubt compares with nothing."""
@@ -85,35 +79,59 @@ class Checkpoints:
         return f"it says another {min([*differ, *missing])}" if differ or missing else None
 
     def make(self, number: int) -> bool:
-        """Make a checkpoint again from the entries alone; whether it could be made."""
-        try:
-            from deltalake import DeltaTable
-            from deltalake.exceptions import DeltaError
-        except ImportError:
-            _log.warning(
-                "%s: deltalake makes checkpoints and is not installed; run: pip install deltalake", self.log.folder
-            )
-            return False
-        with TemporaryDirectory(prefix="windrow-") as folder:
-            copy = Path(folder, "_delta_log")
-            copy.mkdir()
-            for each in range(number + 1):
-                key = self.log.key(each)
-                copy.joinpath(key.rpartition("/")[2]).write_bytes(self.log.store.get(key))
-            try:
-                DeltaTable(folder).create_checkpoint()
-            except DeltaError as error:
-                _log.warning("%s: checkpoint %d could not be made: %s", self.log.folder, number, error)
-                return False
-            self._put(_name(number), copy.joinpath(_name(number)).read_bytes())
-        self.seal(number)
-        return True
+        """Make a checkpoint from the entries alone; whether it could be made."""
+        return self._make(number, None)
+
+    def extend(self, number: int) -> None:
+        """Make a checkpoint from the newest one and the entries since, and point to it."""
+        if self._make(number, self._newest_before(number)):
+            self._point_to(number)
 
     def point(self) -> None:
         """Point to the newest checkpoint."""
         sound = [number for number in self.numbers() if self.problem(number, None) is None]
         if sound:
-            self._put(_POINTER, json.dumps(self._pointer(sound[-1])).encode())
+            self._point_to(sound[-1])
+
+    def _make(self, number: int, base: tuple[int, pa.Table] | None) -> bool:
+        after, table = base or (-1, None)
+        state, moment = State() if table is None else _described(table), None
+        for each in range(after + 1, number + 1):
+            try:
+                entry = self.log.entry(each)
+            except NotFound:
+                entry = None
+            if entry is None or entry.actions is None:
+                _log.warning("%s: checkpoint %d could not be made: entry %d is damaged", self.log.folder, number, each)
+                return False
+            state.take(entry)
+            moments = [info.get("timestamp") for info in entry.of("commitInfo")]
+            moment = next((each for each in moments if isinstance(each, int)), moment)
+        sink = pa.BufferOutputStream()
+        try:
+            pq.write_table(checkpoint_rows(state, moment, table), sink)
+        except (pa.ArrowException, OverflowError) as error:  # somebody else's entry holds other types
+            _log.warning("%s: checkpoint %d could not be made: %s", self.log.folder, number, error)
+            return False
+        content = sink.getvalue().to_pybytes()
+        self._put(_name(number), content)
+        self._put(_seal(number), hashlib.sha256(content).hexdigest().encode())
+        return True
+
+    def _newest_before(self, number: int) -> tuple[int, pa.Table] | None:
+        """Return the checkpoint that readers begin from, where it is to the byte one that Windrow made."""
+        try:
+            base = json.loads(self.log.find(_POINTER) or b"")["version"]
+            content, digest = self.log.find(_name(base)), self.log.find(_seal(base))
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return None
+        if content is None or digest != hashlib.sha256(content).hexdigest().encode() or base >= number:
+            return None
+        table = pq.read_table(pa.BufferReader(content))
+        return (base, table) if table.schema.equals(SCHEMA) else None
+
+    def _point_to(self, number: int) -> None:
+        self._put(_POINTER, json.dumps(self._pointer(number)).encode())
 
     def _pointer(self, number: int) -> dict[str, int]:
         content = self.log.find(_name(number)) or b""
@@ -137,10 +155,16 @@ def _seal(number: int) -> str:
 
 
 def _state(table: pa.Table) -> State:
-    state = State()
+    state = _described(table)
     for added in _rows(table, "add"):
         maps = {name: dict(added.get(name) or ()) for name in ("partitionValues", "tags")}
         state.live[added["path"]] = added | maps
+    return state
+
+
+def _described(table: pa.Table) -> State:
+    """What a checkpoint says of all but files."""
+    state = State()
     for described in _rows(table, "metaData"):
         shape = described["format"]
         state.metadata = described | {
@@ -153,7 +177,7 @@ def _state(table: pa.Table) -> State:
 
 
 def _rows(table: pa.Table, name: str) -> Iterator[dict[str, Any]]:
-    return (value for value in table[name].to_pylist() if value is not None)
+    return iter(table[name].drop_null().to_pylist())
 
 
 def _difference(own: State, state: State) -> str | None:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
+import pyarrow as pa
+
 from windrow.metastore import CommitKind, Metastore, TableRecord
 from windrow.mirror import actions
 from windrow.mirror.actions import Action, Described, Origin
@@ -50,7 +52,6 @@ class Mirror:
 
     metastore: Metastore
     store: Store
-    store_options: Mapping[str, str] = field(default_factory=dict)
     _heads: dict[str, _Head] = field(default_factory=dict)
 
     def follow(self, table: TableRecord) -> int:
@@ -66,9 +67,8 @@ class Mirror:
                 head = self._head(log)
                 continue
             head = self._heads[log.table] = next_head
-            # The library that makes checkpoints is one of the other readers.
-            if head.number % CHECKPOINT_EVERY == 0 and head.number and not head.is_mixed:
-                self._checkpoint(table, head.number)
+            if head.number % CHECKPOINT_EVERY == 0 and head.number:
+                self._checkpoint(log, head.number)
         return head.version
 
     def mend(self, table: TableRecord, wrong: Collection[int]) -> None:
@@ -197,19 +197,12 @@ class Mirror:
         is_mixed = any(epoch < history.epoch for epoch in seen)
         return Described(replace(table, schema_epoch=history.epoch), columns, attributes, history, is_mixed)
 
-    def _checkpoint(self, table: TableRecord, number: int) -> None:
+    def _checkpoint(self, log: Log, number: int) -> None:
         """Let readers begin from one file. A log without it is as true, only slower to read."""
-        place = _place(self.store, table.folder)
-        if place is None:
-            return
-        from deltalake import DeltaTable
-        from deltalake.exceptions import DeltaError
-
         try:
-            DeltaTable(place, storage_options=dict(self.store_options) or None).create_checkpoint()
-            Checkpoints(Log(self.store, table.folder)).seal(number)
-        except (DeltaError, OSError) as error:
-            _log.warning("the Delta log of table %s got no checkpoint, readers take longer: %s", table.name, error)
+            Checkpoints(log).extend(number)
+        except (OSError, pa.ArrowException) as error:
+            _log.warning("%s: no checkpoint %d was made, readers take longer: %s", log.folder, number, error)
 
 
 def _head_at(log: Log, number: int) -> _Head | None:
@@ -229,10 +222,3 @@ def _head_of(entry: Entry) -> _Head:
         origin.get("partitions", ()),
         bool(origin.get("mixed")),
     )
-
-
-def _place(store: Store, table: str) -> str | None:
-    """Return the address of a table's folder for other programs, where they can reach it."""
-    if store.root is not None:
-        return str(store.root / table)
-    return f"{store.url.rstrip('/')}/{table}" if store.url.startswith(("s3", "gs://", "az://", "abfs")) else None

@@ -57,6 +57,8 @@ class State:
 
     live: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By path: the action that shows a file."""
+    removed: dict[str, int | None] = field(default_factory=dict)
+    """By path: when a file that was shown disappeared, in milliseconds."""
     sealed: set[str] = field(default_factory=set)
     """Paths that an intact entry of Windrow's shows."""
     protocol: dict[str, Any] | None = None
@@ -74,8 +76,11 @@ class State:
         self.versions.update({each["appId"]: each["version"] for each in entry.of("txn")})
         for removed in entry.of("remove"):
             self.live.pop(removed["path"], None)
+            moment = removed.get("deletionTimestamp")
+            self.removed[removed["path"]] = moment if isinstance(moment, int) else None
         for added in entry.of("add"):
             self.live[added["path"]] = added
+            self.removed.pop(added["path"], None)
             (self.sealed.add if entry.is_sealed else self.sealed.discard)(added["path"])
         self.protocol = next(entry.of("protocol"), self.protocol)
         for described in entry.of("metaData"):

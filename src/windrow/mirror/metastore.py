@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import Connection, Row
@@ -20,9 +20,9 @@ _log = logging.getLogger(__name__)
 class MirroredMetastore(SqlMetastore):
     """The metastore of a lake. What is published is published, whatever becomes of the mirror: it catches up later."""
 
-    def __init__(self, url: str, store: Store, *, store_options: Mapping[str, str] | None = None, **parts: Any) -> None:
+    def __init__(self, url: str, store: Store, **parts: Any) -> None:
         super().__init__(url, **parts)
-        self.mirror = Mirror(self, store, store_options or {})
+        self.mirror = Mirror(self, store)
 
     def publish_once(self, commit_id: str, apply: Callable[[Connection, Row[Any]], Published]) -> Published:
         """Publish a commit, by whichever verb it came; then let the mirror follow."""
