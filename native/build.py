@@ -70,8 +70,8 @@ def build(*names: str, flags: tuple[str, ...] = ()) -> list[Path]:
         with TemporaryDirectory(prefix="windrow-kernels-") as folder:
             # in a process of its own: kernels are imported as plain Python
             translate = [sys.executable, "-m", "native.source"]
-            _run([*translate, str(Path(folder, "kernels.c"))])
-            _run([*translate, str(Path(folder, "few.c")), *_GAIN_BY_WIDEST])
+            _run([*translate, str(Path(folder, "kernels.c"))], folder)
+            _run([*translate, str(Path(folder, "few.c")), *_GAIN_BY_WIDEST], folder)
             for name in missing:
                 _build(command, name, Path(folder), list(flags))
     return [path_of(name) for name in names]
@@ -92,10 +92,10 @@ def _build(command: list[str], name: str, folder: Path, more: list[str]) -> None
         parts.append([source, "-o", str(folder / "wide.o"), *flags, *_WIDE, "-DKERNELS_NAME=kernels_wide"])
         parts.append([few, "-o", str(folder / "widest.o"), *flags, *_WIDEST, "-DKERNELS_NAME=kernels_widest"])
     with ThreadPoolExecutor(2) as threads:
-        list(threads.map(lambda part: _run([*command, "-c", *part]), parts))
+        list(threads.map(lambda part: _run([*command, "-c", *part], folder), parts))
     linking = ["-bundle", "-undefined", "dynamic_lookup"] if sys.platform == "darwin" else ["-shared"]
     made = folder / f"{name}.so"
-    _run([*command, *linking, *more, "-o", str(made), *(part[2] for part in parts), "-lm"])
+    _run([*command, *linking, *more, "-o", str(made), *(part[2] for part in parts), "-lm"], folder)
     # another process may have the old one in memory
     staged = path_of(name).with_suffix(f".{os.getpid()}")
     shutil.copyfile(made, staged)
@@ -103,7 +103,10 @@ def _build(command: list[str], name: str, folder: Path, more: list[str]) -> None
     staged.replace(path_of(name))
 
 
-def _run(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=HERE.parent)
+def _run(command: list[str], folder: str | Path) -> None:
+    # zig looks for a cache at home, where there may be none, or none that can be written
+    caches = {name: str(Path(folder, "zig")) for name in ("ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR")}
+    environment = {**os.environ, **caches}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=HERE.parent, env=environment)
     if done.returncode:
         raise SystemExit(f"{shlex.join(command)} failed:\n{done.stderr}")

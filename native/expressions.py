@@ -51,6 +51,7 @@ class Expressions:
     def __init__(self, program: Program, function: Callable[..., Any]) -> None:
         self.program = program
         self.globals = function.__globals__
+        self.file = function.__code__.co_filename
         self.variables: dict[str, Type] = {}
         self.allocates = False
         self.lines: list[str] = []
@@ -77,7 +78,8 @@ class Expressions:
 
     def bad(self, node: ast.AST, why: str = "is not translated") -> Bad:
         """The error that names a piece of source."""
-        return Bad(f"line {getattr(node, 'lineno', '?')}: {ast.unparse(node)} {why}")
+        text = ast.unparse(node).partition("\n")[0]
+        return Bad(f"{text} {why}", f"{self.file}:{getattr(node, 'lineno', '?')}")
 
     def joined(self, node: ast.AST, one: Type, other: Type) -> Scalar:
         """The type of two numbers together."""

@@ -117,14 +117,11 @@ class Program:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
         if not isinstance(tree, ast.FunctionDef):
             raise Bad(f"{function} is no function")
+        ast.increment_lineno(tree, function.__code__.co_firstlineno - 1)
         body = Statements(self, function, returns)
         parameters = [each.arg for each in tree.args.args]
         body.variables.update(zip(parameters, kinds, strict=True))
-        try:
-            body.body(tree.body)
-        except Bad as error:
-            where = f"{function.__module__}.{function.__name__}"
-            raise error if where in str(error) else Bad(f"{where}: {error}") from error
+        body.body(tree.body)
         given = ", ".join(f"{c_name(kind)} v_{each}" for each, kind in zip(parameters, kinds, strict=True)) or "void"
         own = f"{name}_body" if body.allocates and not _holds_array(returns) else name
         self.heads.append(f"static {c_name(returns)} {own}({given});")

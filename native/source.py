@@ -6,13 +6,15 @@ import hashlib
 import importlib
 import os
 import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from native.program import Program
-from native.wrappers import can_be_called, wrapper
+from native.wrappers import can_be_called, method_name, wrapper
 
-__all__ = ["digest", "kernels_source"]
+__all__ = ["digest", "kernels_source", "source_of"]
 
 HERE = Path(__file__).parent
 SOURCES = HERE.parent / "src"
@@ -43,14 +45,14 @@ def kernels_source(*names: str) -> str:
     """Public kernels, all or those of some names, and what they call, in C."""
     modules = _modules()
     compiled = importlib.import_module("windrow.kernels.compiled")
-    program = Program(compiled.KERNELS, compiled.NATIVES)
-    wrappers = []
-    for module in modules:
-        for name in getattr(module, "__all__", ()):
-            function = getattr(module, name)
-            is_wanted = not names or f"{module.__name__.rpartition('.')[2]}_{name}" in names
-            if is_wanted and function in compiled.KERNELS and can_be_called(function):
-                wrappers.append(wrapper(program, function))
+    public = [getattr(module, name) for module in modules for name in getattr(module, "__all__", ())]
+    wanted = [each for each in public if each in compiled.KERNELS and (not names or method_name(each) in names)]
+    return source_of(Program(compiled.KERNELS, compiled.NATIVES), wanted)
+
+
+def source_of(program: Program, functions: Iterable[Callable[..., Any]]) -> str:
+    """Functions that Python can call, and what they call, in C."""
+    wrappers = [wrapper(program, each) for each in functions if can_be_called(each)]
     methods = [f'{{"{name}", py_{name}, METH_FASTCALL, NULL}},' for name, _ in wrappers]
     return "\n\n".join(
         [

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from native.expressions import Code, Expressions
-from native.types import INT, SMALL, Array, Scalar, Tuple, Type, c_name, tag
+from native.types import INT, SMALL, Array, Bad, Scalar, Tuple, Type, c_name, tag
 
 if TYPE_CHECKING:
     from native.program import Program
@@ -29,7 +29,10 @@ class Statements(Expressions):
             method: Callable[[Any], None] | None = getattr(self, f"_do_{type(each).__name__.lower()}", None)
             if method is None:
                 raise self.bad(each)
-            method(each)
+            try:
+                method(each)
+            except Bad as error:
+                raise error if error.place else self.bad(each, str(error)) from error
 
     def _block(self, head: str, statements: Sequence[ast.stmt]) -> None:
         self.lines.append(f"{head} {{")
@@ -126,7 +129,7 @@ class Statements(Expressions):
 
     def _do_augassign(self, node: ast.AugAssign) -> None:
         target: ast.expr = node.target
-        read = ast.parse(ast.unparse(target), mode="eval").body
+        read = ast.increment_lineno(ast.parse(ast.unparse(target), mode="eval"), node.lineno - 1).body
         value = ast.copy_location(ast.BinOp(read, node.op, node.value), node)
         ast.fix_missing_locations(value)
         self._store(target, self.code(value))

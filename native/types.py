@@ -29,7 +29,11 @@ __all__ = [
 
 
 class Bad(Exception):
-    """A kernel uses what is not translated."""
+    """A kernel uses what is not translated, at a place in a file where that is clear."""
+
+    def __init__(self, why: str, place: str = "") -> None:
+        super().__init__(f"{place}: {why}" if place else why)
+        self.place = place
 
 
 @dataclass(frozen=True)
@@ -103,6 +107,9 @@ def annotated(hint: Any, bound: dict[Any, Any] | None = None) -> Type | None:
         return annotated((bound or {})[hint])
     if hint in _ANNOTATED:
         return _ANNOTATED[hint]
+    alias = getattr(get_origin(hint), "__value__", None)
+    if alias is not None:  # numpy 2.5 made `NDArray` an alias of its own kind
+        return annotated(alias[get_args(hint)], bound)
     if get_origin(hint) in (Union, types.UnionType):
         return None
     if get_origin(hint) is tuple:

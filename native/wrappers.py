@@ -10,7 +10,7 @@ from native.program import Program
 from native.types import FLOAT, NOTHING, TRUTH, WORD, Array, Bad, Scalar, Tuple, Type, annotated, c_name, choices
 from native.writes import written_parameters
 
-__all__ = ["can_be_called", "wrapper"]
+__all__ = ["can_be_called", "method_name", "wrapper"]
 
 _CODES = {
     "uint8": "u1",
@@ -31,10 +31,15 @@ def can_be_called(function: Callable[..., Any]) -> bool:
     return all(annotated(hint, bound) is not None for bound in choices(hints) for hint in hints.values())
 
 
+def method_name(function: Callable[..., Any]) -> str:
+    """The name by which Python calls a kernel."""
+    return f"{function.__module__.rpartition('.')[2]}_{function.__name__}"
+
+
 def wrapper(program: Program, function: Callable[..., Any]) -> tuple[str, str]:
     """The name by which Python calls a kernel, and the function in C that it calls."""
     hints = get_type_hints(function)
-    name = f"{function.__module__.rpartition('.')[2]}_{function.__name__}"
+    name = method_name(function)
     parameters = list(inspect.signature(function).parameters)
     written, variants = written_parameters(function), []
     for bound in choices(hints):

@@ -76,6 +76,8 @@ def _written_by_call(node: ast.Call, caller: Callable[..., Any]) -> Iterator[str
     called = caller.__globals__.get(node.func.id) if isinstance(node.func, ast.Name) else None
     if inspect.isfunction(called):
         written = written_parameters(called)
-        for name, given in zip(inspect.signature(called).parameters, node.args, strict=True):
+        for name, given in zip(
+            inspect.signature(called).parameters, node.args, strict=False
+        ):  # translation counts them
             if name in written:
                 yield from _memory_of(given)
