@@ -34,7 +34,10 @@ check: kernels ## style, types, import levels, public names, the built wheel
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-	@$(BIN)/pytest -q tests/test_house.py tests/test_public_names.py tests/test_wheel.py
+	@$(BIN)/pytest -q tests/test_house.py tests/test_public_names.py tests/wheel
+
+wheel: setup ## the wheel, tried on each Python there is, in dist
+	@scripts/wheel
 
 format: setup ## bring the source into shape
 	@$(BIN)/ruff check --fix
@@ -43,4 +46,4 @@ format: setup ## bring the source into shape
 bench: setup java ## every benchmark, with its peers, at full size
 	@for name in $$($(BIN)/python -m benchmarks); do $(BIN)/python -m benchmarks.$$name || exit 1; done
 
-.PHONY: help setup kernels java demo test test-long interop check format bench
+.PHONY: help setup kernels java demo test test-long interop check wheel format bench

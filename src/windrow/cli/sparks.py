@@ -10,6 +10,7 @@ import click
 
 from windrow.cli.invocation import Invocation
 from windrow.cli.progress import waiting
+from windrow.extras import is_installed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,7 +25,7 @@ runner_option = click.option(
 
 def wants_spark(runner: str, size: int, worth_spark: int) -> bool:
     """Whether Spark is chosen, or there is work of so many bytes that starting it takes less long than the work."""
-    return runner == "spark" or (runner == "auto" and size >= worth_spark)
+    return runner == "spark" or (runner == "auto" and size >= worth_spark and is_installed("spark"))
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from windrow.engines.extras import require_polars
+from windrow.extras import require
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,11 +31,12 @@ class Answer:
 
     def to_pandas(self) -> Any:
         """Return the answer as a pandas DataFrame."""
+        require("pandas")
         return self.table.to_pandas()
 
     def to_polars(self) -> pl.DataFrame:
         """Return the answer as a Polars DataFrame."""
-        require_polars()
+        require("polars")
         import polars as pl
 
         frame = pl.from_arrow(self.table)

@@ -18,9 +18,9 @@ from windrow.engines.arrow import RowStream, count_rows, plan_of, scanning_curso
 from windrow.engines.duckdb.filesystem import LentFiles, new_database
 from windrow.engines.duckdb.interrupting import heeding_ctrl_c
 from windrow.engines.duckdb.relations import Relation
-from windrow.engines.extras import require_polars
 from windrow.engines.selection import Selection, condition_text
 from windrow.errors import InvalidInput
+from windrow.extras import require
 from windrow.model.predicate import Predicate
 from windrow.planning.scan_plan import ScanPlan
 from windrow.reading.read_context import ReadContext
@@ -99,11 +99,12 @@ class Scan:
 
     def to_pandas(self) -> Any:
         """Return the rows as a pandas DataFrame."""
+        require("pandas")
         return self.to_arrow().to_pandas()
 
     def to_polars(self) -> pl.LazyFrame:
         """Return the rows as a LazyFrame; columns and conditions that Polars asks for are left to the plan."""
-        require_polars()
+        require("polars")
         self.selection.refuse_wide("Polars")
         from windrow.engines.polars import lazy_frame
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import Any
 
-from google.protobuf.message import DecodeError
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
-
 from windrow.errors import Damaged
+from windrow.extras import require
 from windrow.ingest.otlp_points import (
     NO_RECORDED_VALUE,
     Attributes,
@@ -57,9 +56,10 @@ def requests(data: bytes) -> list[memoryview] | None:
 
 def protobuf_metrics(request: memoryview | bytes) -> Iterator[Metric]:
     """Yield the metrics of a serialized request."""
+    parsed_request, not_parsed = _library()
     try:
-        message = ExportMetricsServiceRequest.FromString(bytes(request))
-    except DecodeError as error:
+        message = parsed_request(bytes(request))
+    except not_parsed as error:
         raise Damaged(f"{_EXPECTED}; {error}") from None
     if not message.resource_metrics:
         raise Damaged(f"{_EXPECTED}; found bytes without resource metrics")
@@ -72,6 +72,16 @@ def protobuf_metrics(request: memoryview | bytes) -> Iterator[Metric]:
                     parsed = _metric(metric, of_resource + of_scope)
                 if parsed is not None:
                     yield parsed
+
+
+@cache
+def _library() -> tuple[Callable[[bytes], Any], type[Exception]]:
+    """What parses a request, and the error when it cannot."""
+    require("otlp")
+    from google.protobuf.message import DecodeError
+    from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+
+    return ExportMetricsServiceRequest.FromString, DecodeError
 
 
 def _is_request(frame: memoryview) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
 from typing import Any, TypeVar, cast
+from zipimport import zipimporter
 
 from windrow.errors import ConfigError
 
@@ -33,10 +34,29 @@ def _load() -> ModuleType | None:
         raise ConfigError(f"{VARIABLE}: there is no {choice!r}; choose from {', '.join(_MODULES)}")
     name = _MODULES[choice]
     try:
-        return import_module(name) if name else None
+        return _imported(name) if name else None
     except ImportError as error:
         message = f"the {choice} kernels of this installation cannot be loaded ({error}); install the package anew"
         raise ImportError(f"{message}, in a checkout with `make kernels`") from error
+
+
+def _imported(name: str) -> ModuleType:
+    """A library is never loaded from within an archive, such as Spark hands to its workers, but from a copy of it."""
+    around: object = __spec__.loader
+    if not isinstance(around, zipimporter):
+        return import_module(name)
+    from importlib.util import module_from_spec, spec_from_file_location
+    from tempfile import NamedTemporaryFile
+
+    with NamedTemporaryFile(prefix="windrow-", suffix=".so") as copy:
+        copy.write(around.get_data(f"{around.archive}/{name.replace('.', '/')}.abi3.so"))
+        copy.flush()
+        spec = spec_from_file_location(name, copy.name)
+        if spec is None or spec.loader is None:
+            raise ImportError(f"{copy.name} is no library")
+        module = module_from_spec(spec)
+        spec.loader.exec_module(module)
+    return module
 
 
 _module = _load()

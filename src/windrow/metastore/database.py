@@ -38,6 +38,7 @@ from windrow.errors import (
     MetastoreError,
     NotFound,
 )
+from windrow.extras import require
 from windrow.metastore.dialect import COMPILED, DRIVER
 from windrow.metastore.filesystem import network_file_system
 from windrow.metastore.migrate import revisions, upgrade
@@ -363,6 +364,7 @@ def _parsed(url: str) -> URL:
     if backend == "sqlite":
         return parsed.set(drivername="sqlite")
     if backend in ("postgresql", "postgres"):
+        require("postgres")
         return parsed.set(drivername="postgresql+psycopg")
     raise ConfigError(_how_to_write_a_url(url))
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
 if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
     from alembic.config import Config
 
 __all__ = ["revisions", "upgrade"]
@@ -18,7 +19,7 @@ __all__ = ["revisions", "upgrade"]
 @cache
 def revisions() -> tuple[str, ...]:
     """Return the revisions of this version, oldest first: the names of the migration files start with them."""
-    names = (path.name for path in _folder().joinpath("versions").iterdir())
+    names = (path.name for path in _migrations().joinpath("versions").iterdir())
     return tuple(sorted(name.split("_")[0] for name in names if name[:4].isdigit()))
 
 
@@ -33,11 +34,11 @@ def _config(connection: Connection, version_table: str) -> Config:
     from alembic.config import Config
 
     config = Config()
-    config.set_main_option("script_location", str(_folder()))
+    config.set_main_option("script_location", str(_migrations()))
     config.attributes["connection"] = connection
     config.attributes["version_table"] = version_table
     return config
 
 
-def _folder() -> Path:
-    return Path(str(files("windrow.metastore").joinpath("migrations")))
+def _migrations() -> Traversable:
+    return files("windrow.metastore").joinpath("migrations")

@@ -8,11 +8,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from windrow.errors import ConfigError, MissingDependency
+from windrow.extras import require
 from windrow.runners.java_log import start_with_log
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ __all__ = ["check_java", "spark_session"]
 
 _NEEDED_JAVA = 17
 _CONNECT = "sc://"
-_CONNECT_NEEDS = ("grpc", "grpc_status", "google.rpc")
 _MASTER, _REMOTE = "spark.master", "spark.remote"
 _LOGGING = Path(__file__).with_name("log4j2.properties").as_uri()
 _SETTINGS = {
@@ -46,13 +45,14 @@ def spark_session(
     A master that starts with `sc://` is a server of Spark Connect: then Java runs there and not here. Java writes to
     stderr as it starts and as it runs; where `log` names a file, it writes there instead.
     """
+    require("spark")
     from pyspark.sql import SparkSession
 
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
     if master.startswith(_CONNECT):
-        _require_connect()
+        require("connect")
         return _start({_REMOTE: master, **(options or {})}, None)
     check_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -60,14 +60,6 @@ def spark_session(
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     return _start({"spark.app.name": "windrow", _MASTER: master} | _SETTINGS | dict(options or {}), log)
-
-
-def _require_connect() -> None:
-    missing = [name for name in _CONNECT_NEEDS if find_spec(name) is None]
-    if missing:
-        raise MissingDependency(
-            f"Spark Connect needs {', '.join(missing)}, which is not installed; run: pip install 'windrow[connect]'"
-        )
 
 
 def _start(settings: dict[str, Any], log: Path | None) -> SparkSession:
