@@ -171,9 +171,11 @@ class Disturbed:
 
 
 class TestFilesInMidRead:
-    @pytest.fixture
-    def files(self, tmp_path):
-        """Enough files that some are not open yet when the first is done."""
+    @pytest.fixture(params=[1, 2**20], ids=["one by one", "together"])
+    def files(self, tmp_path, monkeypatch, request):
+        """Enough files that some are not open yet when the first is done; small ones would be read at once."""
+        monkeypatch.setattr("windrow.ingest.share_rows._BATCH", 1)
+        monkeypatch.setattr("windrow.ingest.share_rows._SMALL", request.param)
         for number in range(12):
             pq.write_table(points(), tmp_path / f"{number:02}.parquet")
         return sorted(tmp_path.glob("*.parquet"))

@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from windrow.errors import Damaged, InvalidInput, NotFound
-from windrow.ingest.files import deal_out, find_files
+from windrow.ingest.files import deal_out, find_files, schema_of
+from windrow.ingest.parquet_heads import heads_of
 from windrow.ingest.sources import ArrowSource, source_of
 from windrow.lake import open_lake
 
@@ -120,7 +121,8 @@ class TestFiles:
     def test_a_large_file_is_dealt_out_by_row_groups(self, tmp_path, monkeypatch):
         monkeypatch.setattr("windrow.ingest.files._PART_BYTES", 1000)
         pq.write_table(points(1000), tmp_path / "a.parquet", row_group_size=100)
-        shares = deal_out(find_files([str(tmp_path / "a.parquet")]), 3)
+        files = find_files([str(tmp_path / "a.parquet")])
+        shares = deal_out(files, 3, heads_of([files[0].name], "timestamp", lambda _: schema_of(files[0])))
         assert len(shares) == 3
         groups = [group for share in shares for part in share for group in part.row_groups]
         assert sorted(groups) == list(range(10))

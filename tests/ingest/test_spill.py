@@ -118,7 +118,7 @@ def test_spilled_groups_keep_their_bloom_filters(tmp_path):
 
 def test_batches_are_held_up_to_the_budget():
     rows = [pa.record_batch({"a": pa.array([0] * count, pa.int64())}) for count in (2, 2, 0, 9, 1)]
-    counts = [([each.num_rows for each in held], last) for held, last in in_budget(rows, 200)]
+    counts = [([each.num_rows for each in held], last) for held, last, _ in in_budget(rows, 200)]
     assert counts == [([2, 2], False), ([9], False), ([1], True)]
     assert list(in_budget([rows[2]], 200)) == []
 

@@ -24,14 +24,25 @@ from windrow.errors import Damaged, InvalidInput, NotFound, StorageError, Windro
 from windrow.ingest.attributes import point_schema
 from windrow.ingest.dead_letter import FILE, PROBLEM
 from windrow.model.points import is_text
-from windrow.runners.dealing import dealt
+from windrow.runners.dealing import cut
 from windrow.storage import ByteRange, reach_store
 from windrow.storage.failures import disk_failure
 
 if TYPE_CHECKING:
     from windrow.ingest.otlp_table import PointTable
+    from windrow.ingest.parquet_heads import Head
 
-__all__ = ["FileFormat", "FilePart", "SourceFile", "content_of", "deal_out", "find_files", "read_part", "schema_of"]
+__all__ = [
+    "FileFormat",
+    "FilePart",
+    "SourceFile",
+    "content_of",
+    "deal_out",
+    "find_files",
+    "named",
+    "read_part",
+    "schema_of",
+]
 
 _BATCH_ROWS = 128 * 1024
 _BATCH_BYTES = 8 * 2**20
@@ -109,6 +120,10 @@ class FilePart:
     file: SourceFile
     size: int
     row_groups: tuple[int, ...] | None = None
+    memory: int | None = None
+    """About how many bytes the rows take as Arrow data; None where the file does not tell."""
+    times: tuple[int, int] | None = None
+    """The first and the last microsecond of the rows; None where the file does not tell."""
 
 
 def find_files(
@@ -132,7 +147,7 @@ def find_files(
 
 def schema_of(file: SourceFile) -> pa.Schema:
     """Return the columns of a file; of CSV and JSON, as its first block shows them."""
-    with _named(file):
+    with named(file):
         if file.format is FileFormat.PARQUET:
             with _opened(file) as source, _parquet(source) as parquet:
                 return _in_utc(parquet.schema_arrow, _instants(parquet)).remove_metadata()
@@ -141,11 +156,15 @@ def schema_of(file: SourceFile) -> pa.Schema:
         return next(iter(_batches(FilePart(file, file.size)))).schema
 
 
-def deal_out(files: Sequence[SourceFile], tasks: int) -> list[tuple[FilePart, ...]]:
-    """Deal files out to at most `tasks` tasks of about equal size; the parts of a task keep the order of the files."""
-    parts = [part for file in files for part in _parts(file)]
-    shares = dealt(range(len(parts)), tasks, lambda number: parts[number].size)
-    return [tuple(parts[number] for number in sorted(share)) for share in shares]
+def deal_out(files: Sequence[SourceFile], tasks: int, heads: Mapping[str, Head]) -> list[tuple[FilePart, ...]]:
+    """Deal files out to at most `tasks` tasks of about equal size: to each some that follow each other.
+
+    Files that tell their times come in the order of these, so that tasks have as few windows in common as can be.
+    """
+    parts = [part for file in files for part in _parts(file, heads.get(file.name))]
+    if all(part.times is not None for part in parts):
+        parts.sort(key=lambda part: part.times or (0, 0))
+    return [tuple(parts[number] for number in share) for share in cut([part.size for part in parts], tasks)]
 
 
 def read_part(part: FilePart, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
@@ -153,7 +172,7 @@ def read_part(part: FilePart, columns: Sequence[str] | None = None) -> Iterator[
 
     Where only some columns are wanted, others need not be read, but may come along.
     """
-    with _named(part.file):
+    with named(part.file):
         if not part.file.set_aside:
             yield from _batches(part, columns)
             return
@@ -184,7 +203,7 @@ def _lines(file: SourceFile, problem: str) -> pa.RecordBatch:
 
 def content_of(file: SourceFile) -> bytes:
     """Return all bytes of a file, unpacked."""
-    with _named(file), _opened(file) as source:
+    with named(file), _opened(file) as source:
         return bytes(source.read())
 
 
@@ -264,7 +283,7 @@ def _is_otlp(file: SourceFile) -> bool:
     if file.format is not FileFormat.JSON or not file.size:
         return False
     if not file.is_remote:
-        with _named(file), _opened(file) as source:
+        with named(file), _opened(file) as source:
             return _OTLP_START.match(source.read(_FIRST_BYTES)) is not None
     folder, _, name = file.name.rpartition("/")
     if name.endswith(_GZIP):
@@ -274,7 +293,7 @@ def _is_otlp(file: SourceFile) -> bool:
 
 
 @contextmanager
-def _named(file: SourceFile) -> Iterator[None]:
+def named(file: SourceFile) -> Iterator[None]:
     """Name the file in what goes wrong with it."""
     try:
         yield
@@ -293,24 +312,33 @@ def _named(file: SourceFile) -> Iterator[None]:
         raise Damaged(f"{file.name}: cannot be read as {file.format}: {error}") from error
 
 
-def _parts(file: SourceFile) -> list[FilePart]:
+def _parts(file: SourceFile, head: Head | None) -> list[FilePart]:
     """Cut a large Parquet file between row groups."""
-    if file.format is not FileFormat.PARQUET or file.size <= _PART_BYTES or file.is_remote:
+    if head is None:
         return [FilePart(file, file.size)]
-    with _named(file):
-        metadata = pq.read_metadata(file.name)
+    if file.size <= _PART_BYTES:
+        return [_part(file, head, None)]
     parts: list[FilePart] = []
     groups: list[int] = []
-    size = 0
-    for number in range(metadata.num_row_groups):
+    for number, size in enumerate(head.sizes.tolist()):
         groups.append(number)
-        size += sum(
-            metadata.row_group(number).column(place).total_compressed_size for place in range(metadata.num_columns)
-        )
-        if size >= _PART_BYTES or number == metadata.num_row_groups - 1:
-            parts.append(FilePart(file, size, tuple(groups)))
-            groups, size = [], 0
-    return parts or [FilePart(file, file.size)]
+        size_so_far = size + int(head.sizes[groups[:-1]].sum())
+        if size_so_far >= _PART_BYTES or number == head.sizes.size - 1:
+            parts.append(_part(file, head, groups))
+            groups = []
+    return parts or [_part(file, head, None)]
+
+
+def _part(file: SourceFile, head: Head, groups: list[int] | None) -> FilePart:
+    own = list(range(head.rows.size)) if groups is None else groups
+    times = None if head.times is None or not own else head.times[own]
+    return FilePart(
+        file,
+        file.size if groups is None else int(head.sizes[own].sum()),
+        None if groups is None else tuple(groups),
+        int(head.memory[own].sum()),
+        None if times is None else (int(times[:, 0].min()), int(times[:, 1].max())),
+    )
 
 
 def _format_of(name: str) -> FileFormat:

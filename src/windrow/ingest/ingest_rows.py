@@ -139,5 +139,6 @@ class IngestRows:
             casts=run.casts,
             attributes=AttributeRule.of_table(run.table.settings, types, rare),
             set_aside=set_aside,
+            timestamp=run.table.settings.timestamp,
         )
         return source, types

@@ -130,7 +130,7 @@ class Shuffled:
 
 def routed(batches: Iterable[pa.RecordBatch], settings: TableSettings) -> Iterator[pa.RecordBatch]:
     """Yield the rows of batches in pieces, each with the number of its destination."""
-    for held, _ in in_budget(batches, _HELD):
+    for held, *_ in in_budget(batches, _HELD):
         # By all of the schema: its metadata tells files apart whose rows are to be dropped.
         for _, same in groupby(held, key=lambda batch: batch.schema.serialize().to_pybytes()):
             alike = pa.Table.from_batches(list(same))

@@ -16,7 +16,9 @@ from windrow.ingest.attributes import AttributeRule
 from windrow.ingest.chunks import Chunk, chunks_of
 from windrow.ingest.coerce import joined_types
 from windrow.ingest.files import FileFormat, FilePart, SourceFile, deal_out, find_files, read_part, schema_of
+from windrow.ingest.parquet_heads import Head, heads_of
 from windrow.ingest.promotion import with_promoted_attributes
+from windrow.ingest.share_rows import ShareRows
 from windrow.ingest.values import table_of
 from windrow.model.widening import plain
 from windrow.runners.local import run_locally
@@ -104,6 +106,8 @@ class FilesSource:
     """The table's columns; when they are given, files that conflict with them or with others are set aside."""
     casts: Mapping[str, pa.DataType] = field(default_factory=dict)
     """Types that columns get before they join the table."""
+    timestamp: str | None = None
+    """The column of the points' times, by which files are put in order."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -121,7 +125,7 @@ class FilesSource:
         conflicts = []
         for file in self.files:
             try:
-                types |= joined_types(file.name, self._cast(schema_of(file)), types, self.known or {})
+                types |= joined_types(file.name, self._cast(self._schema_of(file)), types, self.known or {})
             except (InvalidInput, Damaged) as error:
                 if self.known is None or (isinstance(error, Damaged) and not file.is_text):
                     raise
@@ -129,6 +133,16 @@ class FilesSource:
         if not types and conflicts:
             raise InvalidInput(f"{conflicts[0]}; no file fits the table")
         return types, tuple(conflicts)
+
+    @cached_property
+    def _heads(self) -> dict[str, Head]:
+        """What the footers of local Parquet files tell."""
+        by_name = {file.name: file for file in self.files if file.format is FileFormat.PARQUET and not file.is_remote}
+        return heads_of(list(by_name), self.timestamp, lambda name: schema_of(by_name[name]))
+
+    def _schema_of(self, file: SourceFile) -> pa.Schema:
+        head = self._heads.get(file.name)
+        return schema_of(file) if head is None else head.schema
 
     def _cast(self, schema: pa.Schema) -> pa.Schema:
         return pa.schema([(each.name, self.casts.get(each.name, each.type)) for each in schema])
@@ -157,8 +171,10 @@ class FilesSource:
     @cached_property
     def _shares(self) -> list[tuple[FilePart, ...]]:
         if self.spark is None:
-            return deal_out(self.files, max(os.cpu_count() or 1, self.size_bytes // _SHARE_BYTES))
-        return deal_out(self.files, max(_TASKS_PER_CORE * slots(self.spark), self.size_bytes // _TASK_BYTES))
+            tasks = max(os.cpu_count() or 1, self.size_bytes // _SHARE_BYTES)
+        else:
+            tasks = max(_TASKS_PER_CORE * slots(self.spark), self.size_bytes // _TASK_BYTES)
+        return deal_out(self.files, tasks, self._heads)
 
     def sample(self, columns: Sequence[str]) -> list[list[pa.RecordBatch]]:
         """Return some columns of the first rows of some tasks; of remote files, which are fetched whole, of one."""
@@ -174,7 +190,7 @@ class FilesSource:
 
         def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for share in units_of(shares, batches):
-                yield from _rows_of(share)
+                yield from ShareRows(share)
 
         return numbered(self.spark, shares), read
 
@@ -226,7 +242,7 @@ def arrow_schema(columns: StructType) -> pa.Schema:
         raise InvalidInput(f"the DataFrame has a column that Arrow cannot hold: {error}") from error
 
 
-def source_of(
+def source_of(  # noqa: PLR0913 - what is known of the rows, each by its name
     rows: Any,
     *,
     spark: SparkSession | None = None,
@@ -236,12 +252,13 @@ def source_of(
     casts: Mapping[str, pa.DataType] | None = None,
     attributes: AttributeRule = _DEFAULT_RULE,
     set_aside: bool = False,
+    timestamp: str | None = None,
 ) -> Source:
     """Return the source that a value is: a DataFrame, paths, anything with `__arrow_c_stream__`, or Python's own.
 
     `types` are those of columns that the table has; files of text are read by them, or by `casts`, instead of guessing.
     `attributes` says which attributes of OTLP metrics become columns. With `set_aside`, files that do not fit the table
-    are read nevertheless, for the tasks to drop.
+    are read nevertheless, for the tasks to drop. `timestamp` is the column of the points' times.
     """
     if hasattr(rows, "mapInArrow"):
         return FrameSource(rows)
@@ -255,7 +272,7 @@ def source_of(
             replace(file, set_aside=set_aside)
             for file in with_promoted_attributes(files, attributes, keep=spark is None)
         ]
-        return FilesSource(files, spark, (types or {}) if set_aside else None, casts or {})
+        return FilesSource(files, spark, (types or {}) if set_aside else None, casts or {}, timestamp)
     table = table_of(rows)
     if table is not None:
         # Arrow's C interface cuts names at a NUL.
@@ -277,12 +294,7 @@ def _on_chunk(work: Work) -> Callable[[Chunk, int], Iterator[str]]:
 
 
 def _on_share(work: Work) -> Callable[[tuple[FilePart, ...], int], Iterator[str]]:
-    return lambda share, number: work(_rows_of(share), number)
-
-
-def _rows_of(share: tuple[FilePart, ...]) -> Iterator[pa.RecordBatch]:
-    for part in share:
-        yield from read_part(part)
+    return lambda share, number: work(ShareRows(share), number)
 
 
 def _sample(share: tuple[FilePart, ...], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

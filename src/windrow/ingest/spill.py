@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 import pyarrow as pa
 
+from windrow.ingest.share_rows import Progress
 from windrow.merging.merge import MergeOptions
 from windrow.merging.output import Layout
 from windrow.merging.splits import merge_splits
@@ -24,7 +25,17 @@ from windrow.splits.layout import GRANULE_ROWS, ROW_GROUP_ROWS
 from windrow.splits.writer import SplitName
 from windrow.storage import Store, open_store
 
-__all__ = ["HELD_ROWS", "MEMORY_OF_A_TASK", "RUN_GROUP_ROWS", "Group", "Spill", "cut_down", "held_rows", "in_budget"]
+__all__ = [
+    "HELD_ROWS",
+    "MEMORY_OF_A_TASK",
+    "RUN_GROUP_ROWS",
+    "Group",
+    "Held",
+    "Spill",
+    "cut_down",
+    "held_rows",
+    "in_budget",
+]
 
 HELD_ROWS = 256 * 2**20
 """Bytes of rows that a task holds at once, unless its memory is bounded."""
@@ -46,23 +57,42 @@ Group = tuple[int, Window]
 """A tenant's id and a window: what rows of one split share."""
 
 
-def in_budget(batches: Iterable[pa.RecordBatch], budget: int) -> Iterator[tuple[list[pa.RecordBatch], bool]]:
-    """Yield batches together that fit the budget, at least one, and whether they are the last; empty ones are left out.
+class Held(NamedTuple):
+    """Batches that a task holds together."""
 
-    Nothing is yielded when there are no rows.
+    batches: list[pa.RecordBatch]
+    is_last: bool
+    progress: Progress
+    """How far the task has come with them."""
+
+
+def in_budget(
+    batches: Iterable[pa.RecordBatch],
+    budget: int,
+    progress: Callable[[], Progress] = Progress,
+    window: int | None = None,
+) -> Iterator[Held]:
+    """Yield batches together that fit the budget, at least one; empty ones are left out.
+
+    They end between two windows, of so many seconds, where the progress after a batch tells that they can. Nothing is
+    yielded when there are no rows.
     """
     held: list[pa.RecordBatch] = []
-    size = 0
+    size, reached = 0, Progress()
     for batch in batches:
         taken = batch.nbytes + _KEY * batch.num_rows
         if held and batch.num_rows and size + taken > budget:
-            yield held, False
+            yield Held(held, is_last=False, progress=reached)
             held, size = [], 0
+        reached = progress()
         if batch.num_rows:
             held.append(batch)
             size += taken
+        if window is not None and size >= _LEAST_HELD and reached.is_between(window):
+            yield Held(held, is_last=False, progress=reached)
+            held, size = [], 0
     if held:
-        yield held, True
+        yield Held(held, is_last=True, progress=reached)
 
 
 def held_rows(memory: int) -> int:

@@ -13,7 +13,8 @@ from windrow.ingest.attributes import residual_names
 from windrow.ingest.dead_letter import DeadLetters, Rejected, set_apart, together, write_dead_letters
 from windrow.ingest.fitting import Fitted, fitted
 from windrow.ingest.late import ArrivalRule
-from windrow.ingest.spill import HELD_ROWS, RUN_GROUP_ROWS, Group, Spill, cut_down, in_budget
+from windrow.ingest.share_rows import ShareRows
+from windrow.ingest.spill import HELD_ROWS, RUN_GROUP_ROWS, Group, Held, Spill, cut_down, in_budget
 from windrow.ingest.steps import add_timeseries_id, cut
 from windrow.ingest.task_reports import Report, RowCounts, WrittenNames, text_of
 from windrow.merging.heap import return_freed_memory
@@ -29,6 +30,9 @@ from windrow.splits.writer import SplitName, write_sorted
 from windrow.storage import Store, reach_store
 
 __all__ = ["WriteTask"]
+
+_BATCHES_HELD = 4
+"""So many batches of files are held at once, or more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +66,11 @@ class WriteTask:
         store = reach_store(self.lake_url, self.store_options)
         with Spill() as spill:
             numbers = count()
-            coded = map(with_codes, cut_down(batches, self.held_rows))
-            for chunk, (held, is_last) in enumerate(in_budget(coded, self.held_rows)):
-                for report in self._take(store, held, f"{task_attempt}-{chunk}"):
+            for chunk, held in enumerate(self._held(batches)):
+                for report in self._take(store, held.batches, f"{task_attempt}-{chunk}"):
                     if not isinstance(report, tuple):
                         yield report
-                    elif is_last and report[0] not in spill:
+                    elif report[0] not in spill and (held.is_last or held.progress.is_behind(report[0][1])):
                         yield self._write(store, f"{task_attempt}-{next(numbers)}", *report)
                     else:
                         write = partial(self._write, group=report[0], part=report[1], row_group_rows=RUN_GROUP_ROWS)
@@ -80,6 +83,14 @@ class WriteTask:
                 name = self._name(f"{task_attempt}-{next(numbers)}")
                 yield spill.merge(group, store, self.settings, name, self._field_ids(), self.held_rows)
                 return_freed_memory()
+
+    def _held(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Held]:
+        """Yield batches that are held together; those of files end between windows where they can."""
+        if not isinstance(batches, ShareRows):
+            return in_budget(map(with_codes, cut_down(batches, self.held_rows)), self.held_rows)
+        rows = batches.batches(self.held_rows // _BATCHES_HELD, self.settings.window)
+        coded = map(with_codes, cut_down(rows, self.held_rows))
+        return in_budget(coded, self.held_rows, lambda: batches.progress, self.settings.window)
 
     def _take(
         self, store: Store, held: list[pa.RecordBatch], suffix: str

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -20,9 +19,9 @@ from windrow.bounded import memo
 from windrow.errors import Damaged, StorageError
 from windrow.model.split import KEY_VALUE_PREFIX
 from windrow.parquet.arrow_schema import ARROW_SCHEMA
-from windrow.parquet.chunk import ENCRYPTED, HAS_MAX_VALUE, HAS_MIN_VALUE, HAS_NULL_COUNT, chunk_starts
-from windrow.parquet.footer import ParquetFooter, parse_footer
-from windrow.parquet.footer_grammar import FOOTER_GRAMMAR
+from windrow.parquet.chunk import HAS_MAX_VALUE, HAS_MIN_VALUE, HAS_NULL_COUNT, chunk_starts
+from windrow.parquet.footer import ParquetFooter
+from windrow.parquet.footers import parse_footers
 from windrow.parquet.schema import PhysicalType
 from windrow.sidecar.tails import stored_tail
 from windrow.splits.digests import checksum, joined_digest
@@ -35,7 +34,7 @@ Result = TypeVar("Result")
 
 TOLD = ("split_id", "sort_schema", "index_uid", "window_start")
 """What a split says of itself that a merge compares with what the metastore says."""
-_ASKED = {name.encode(): name for name in (ARROW_SCHEMA, *(KEY_VALUE_PREFIX + field for field in TOLD))}
+_ASKED = (ARROW_SCHEMA, *(KEY_VALUE_PREFIX + field for field in TOLD))
 FIRST_READ = 256 * 1024
 """So many bytes from the end are read at once: a small file comes whole, a large one with its footer."""
 PIECE = 16 * 2**20
@@ -225,7 +224,7 @@ def by_requests(
 def open_inputs(store: Store, keys: Sequence[str], executor: Executor | None = None) -> list[Input]:
     """Open files by their keys; all footers are read by one call."""
     ends = by_requests(lambda key: _end(store, key), keys, store, executor)
-    footers = _footers([metadata for _, _, metadata in ends], keys)
+    footers = parse_footers([metadata for _, _, metadata in ends], keys, _ASKED)
     return [
         Input(store, key, info.size, info.etag, tail, footer)
         for key, (tail, info, _), footer in zip(keys, ends, footers, strict=True)
@@ -236,80 +235,3 @@ def _end(store: Store, key: str) -> tuple[bytes, ObjectInfo, bytes]:
     """The end of a file, what the store tells of it, and the bytes of its footer."""
     tail, info = stored_tail(store, key, key, FIRST_READ)
     return tail.data, info, tail.metadata
-
-
-def _footers(stored: Sequence[bytes], names: Sequence[str]) -> list[ParquetFooter]:
-    """Footers; what follows from its schema is taken from another file of the same schema, where there was one."""
-    ends = np.cumsum([len(each) for each in stored], dtype=np.int64)
-    starts = np.concatenate([[0], ends[:-1]]) if ends.size else ends
-    tables, counts = FOOTER_GRAMMAR.walk_each(b"".join(stored), starts, ends, names)
-    chunks = tables["chunks"]
-    begins = np.repeat(starts, np.diff(counts["chunks"]))
-    for bound in ("min", "max", "old_min", "old_max"):
-        # positions count from the first byte of each footer
-        chunks[f"{bound}_offset"] -= begins
-    by_schema: dict[bytes, ParquetFooter] = {}
-    file, groups = tables["file"], tables["groups"]
-    spans = np.stack([file["schema_offset"] - starts, file["schema_length"], file["num_rows"]], axis=1).tolist()
-    odd = bool((chunks["flags"] & ENCRYPTED).any()) or len(set(groups["columns_count"].tolist())) > 1
-    columns = int(groups["columns_count"][0]) if groups.size else 0
-    key_values = _key_values(stored, starts.tolist(), tables["key_values"], counts["key_values"].tolist())
-    cuts = zip(pairwise(counts["groups"].tolist()), pairwise(counts["chunks"].tolist()), strict=True)
-    footers = []
-    for metadata, name, (start, length, rows), key_value, ((low, high), (first, last)) in zip(
-        stored, names, spans, key_values, cuts, strict=True
-    ):
-        like = by_schema.get(metadata[start : start + length])
-        if odd or like is None or len(like.leaves) != columns or last - first != (high - low) * columns:
-            footer = parse_footer(metadata, name=name)
-            by_schema.setdefault(footer.schema_bytes, footer)
-        else:
-            own = chunks[first:last].reshape(high - low, columns)
-            footer = _like(like, metadata, start, rows, key_value, groups[low:high], own)
-        footers.append(footer)
-    return footers
-
-
-def _like(
-    like: ParquetFooter,
-    metadata: bytes,
-    start: int,
-    rows: int,
-    key_value: dict[str, str | None],
-    groups: npt.NDArray[np.void],
-    chunks: npt.NDArray[np.void],
-) -> ParquetFooter:
-    """A footer with the schema of another, which begins at `start`."""
-    return ParquetFooter(
-        metadata=metadata,
-        version=like.version,
-        num_rows=rows,
-        created_by=like.created_by,
-        key_value=key_value,
-        schema=like.schema,
-        leaves=like.leaves,
-        column_orders=like.column_orders,
-        row_group_rows=groups["num_rows"],
-        row_group_bytes=groups["total_byte_size"],
-        row_group_sorting=(None,) * groups.size,
-        chunks=chunks,
-        element_positions=like.element_positions + start - like.schema_span[0],
-        schema_span=(start, start + len(like.schema_bytes)),
-        column_orders_span=None,
-    )
-
-
-def _key_values(
-    stored: Sequence[bytes], starts: Sequence[int], table: npt.NDArray[np.void], counts: Sequence[int]
-) -> Iterator[dict[str, str | None]]:
-    """What each file says of itself, as far as a merge asks for it."""
-    # a file has many entries: those whose key has another length are passed over
-    likely = np.flatnonzero(np.isin(table["key_length"], [len(name) for name in _ASKED]))
-    rows, ends = table[likely].tolist(), np.searchsorted(likely, counts).tolist()
-    for metadata, begin, (first, last) in zip(stored, starts, pairwise(ends), strict=True):
-        values: dict[str, str | None] = {}
-        for _, key_at, key_length, at, length in rows[first:last]:
-            name = _ASKED.get(metadata[key_at - begin : key_at - begin + key_length])
-            if name is not None:
-                values[name] = metadata[at - begin : at - begin + length].decode(errors="replace")
-        yield values

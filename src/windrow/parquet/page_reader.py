@@ -361,8 +361,10 @@ def _inflate(source: memoryview, pages: Records, chunks: Chunks) -> tuple[npt.ND
     codecs = np.where(pages["flags"] & STORED, Codec.UNCOMPRESSED, chunks.codecs[pages["chunk"]])
     offsets = np.concatenate([[0], np.cumsum(pages["uncompressed"])])
     words = _room(int(offsets[-1]) // 8 + 3, chunks.names)
-    if np.isin(codecs, (Codec.ZSTD, Codec.UNCOMPRESSED)).all():
-        _inflate_zstd(source, pages, levels, codecs == Codec.UNCOMPRESSED, words, chunks)
+    compressed = set(codecs.tolist()) - {Codec.UNCOMPRESSED}
+    if compressed <= {Codec.ZSTD} or compressed <= {Codec.SNAPPY}:
+        is_snappy = Codec.SNAPPY in compressed
+        _inflate_all(source, pages, levels, codecs == Codec.UNCOMPRESSED, words, chunks, is_snappy=is_snappy)
     else:
         room, at = words.view(np.uint8), 0
         for part in _inflate_each(source, pages, levels, codecs, chunks):
@@ -384,15 +386,24 @@ def _room(size: int, names: Sequence[str]) -> Words:
     return words
 
 
-def _inflate_zstd(
-    source: memoryview, pages: Records, levels: Longs, stored: npt.NDArray[np.bool_], words: Words, chunks: Chunks
+def _inflate_all(
+    source: memoryview,
+    pages: Records,
+    levels: Longs,
+    stored: npt.NDArray[np.bool_],
+    words: Words,
+    chunks: Chunks,
+    *,
+    is_snappy: bool,
 ) -> None:
-    """Decompress all pages by one call."""
+    """Decompress all pages by one call; those that are not stored as they are have the same codec."""
     from windrow.kernels.frames import inflate
+    from windrow.kernels.snappy import inflate_snappy
 
     body, compressed, whole = (np.ascontiguousarray(pages[name]) for name in ("body", "compressed", "uncompressed"))
     places = body, np.ascontiguousarray(levels, np.int64), compressed, whole, stored
-    wrong = inflate(zstd_decompressor(), np.frombuffer(source, np.uint8), places, words.view(np.uint8))
+    data, room = np.frombuffer(source, np.uint8), words.view(np.uint8)
+    wrong = inflate_snappy(data, places, room) if is_snappy else inflate(zstd_decompressor(), data, places, room)
     if wrong >= 0:
         name = chunks.names[int(pages["chunk"][wrong])]
         raise Damaged(f"{name}: a page cannot be decompressed; the file is damaged, write it again")
