@@ -39,7 +39,7 @@ __all__ = [
 
 _ROUNDED = 0.05
 _TICKS = os.sysconf("SC_CLK_TCK")
-_NOT_BENCHMARKS = ("__init__", "__main__", "bars", "measure", "pages", "query_tables", "tpch", "tpch_sets")
+_NOT_BENCHMARKS = ("__init__", "__main__", "bars", "measure", "pages", "query_tables", "tpch", "tpch_sets", "tsbs_data")
 _PART = "statistics_"
 """Parts of one benchmark begin so."""
 
