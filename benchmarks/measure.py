@@ -26,6 +26,7 @@ __all__ = [
     "Report",
     "Size",
     "TreeClock",
+    "Worker",
     "apart",
     "interleaved",
     "names",
@@ -39,8 +40,8 @@ __all__ = [
 
 _ROUNDED = 0.05
 _TICKS = os.sysconf("SC_CLK_TCK")
-_NOT_BENCHMARKS = ("__init__", "__main__", "bars", "measure", "pages", "query_tables", "tpch", "tpch_sets", "tsbs_data")
-_PART = "statistics_"
+_NOT_BENCHMARKS = ("__init__", "__main__", "bars", "measure", "pages", "query_tables", "tpch", "tpch_sets")
+_PARTS = ("statistics_", "tsbs_")
 """Parts of one benchmark begin so."""
 
 
@@ -59,29 +60,38 @@ class Options:
     size: Size
     as_json: bool
     paths: Mapping[str, Path] = field(default_factory=dict)
+    numbers: Mapping[str, int] = field(default_factory=dict)
 
     def pick(self, tiny: Any, quick: Any, full: Any) -> Any:
         """Return the value for the size that was asked for."""
         return (tiny, quick, full)[self.size]
 
 
-def options(argv: Sequence[str] | None, doc: str | None, paths: Mapping[str, str] | None = None) -> Options:
-    """Read the command line of a benchmark; `paths` are options of its own, with what they are for."""
+def options(
+    argv: Sequence[str] | None,
+    doc: str | None,
+    paths: Mapping[str, str] | None = None,
+    numbers: Mapping[str, str] | None = None,
+) -> Options:
+    """Read the command line of a benchmark; `paths` and `numbers` are options of its own, with what they are for."""
     parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="end within a minute")
     parser.add_argument("--tiny", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--json", action="store_true", help="print one JSON object as the last line")
     for name, use in (paths or {}).items():
         parser.add_argument(f"--{name}", type=Path, help=use)
+    for name, use in (numbers or {}).items():
+        parser.add_argument(f"--{name}", type=int, help=use)
     given = parser.parse_args(argv)
-    found = {name: getattr(given, name) for name in paths or {} if getattr(given, name)}
-    return Options(Size.TINY if given.tiny else Size.QUICK if given.quick else Size.FULL, given.json, found)
+    size = Size.TINY if given.tiny else Size.QUICK if given.quick else Size.FULL
+    named = [{name: getattr(given, name) for name in each or {} if getattr(given, name)} for each in (paths, numbers)]
+    return Options(size, given.json, *named)
 
 
 def names() -> list[str]:
     """Return the names of all benchmarks."""
     found = (path.stem for path in Path(__file__).parent.glob("*.py"))
-    return sorted(name for name in found if name not in _NOT_BENCHMARKS and not name.startswith(_PART))
+    return sorted(name for name in found if name not in _NOT_BENCHMARKS and not name.startswith(_PARTS))
 
 
 class TreeClock:
@@ -228,6 +238,11 @@ class Worker:
         if not told:
             raise RuntimeError(f"a process that was measured ended with {self._process.wait()}; see what it wrote")
         return told[::2], told[1::2]
+
+    @property
+    def peak_rss(self) -> int:
+        """The peak of its resident bytes so far."""
+        return _status("VmHWM", str(self._process.pid))
 
     def close(self) -> None:
         """End the process."""

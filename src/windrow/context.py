@@ -32,6 +32,7 @@ from windrow.reading.cells import Cells
 from windrow.reading.forcing import Forcing
 from windrow.reading.pins import Pins
 from windrow.reading.read_context import ReadContext
+from windrow.reading.series import SeriesCache
 from windrow.statistics.cached_catalog import CachedCatalog
 from windrow.statistics.catalog import TableCatalog
 from windrow.storage import Store, patient_if_remote, reach_store
@@ -39,6 +40,7 @@ from windrow.storage import Store, patient_if_remote, reach_store
 __all__ = ["Context"]
 
 _MOST_CATALOGS = 256
+_SERIES_BYTES = 64 * 2**20
 
 
 def _now() -> int:
@@ -68,6 +70,8 @@ class Context:
     """For parsed sidecars."""
     decoded: Cells | None = field(default=None, repr=False, compare=False)
     """For what is decoded for small questions; None keeps none."""
+    series: SeriesCache | None = field(init=False, repr=False, compare=False)
+    """For the series and times of row groups; None where nothing is decoded."""
     learnt: CachedCatalog | None = field(default=None, repr=False, compare=False)
     """Statistics of files that are in no table; None keeps none."""
     reading: Store | None = None
@@ -99,6 +103,8 @@ class Context:
         object.__setattr__(self, "pins", Pins(self.metastore, self.new_id))
         listed = None if self.parsed is None else ListedVersions(self.parsed.budget)
         object.__setattr__(self, "listed", listed)
+        series = None if self.decoded is None else SeriesCache(_SERIES_BYTES)
+        object.__setattr__(self, "series", series)
         object.__setattr__(self, "heat", Heat(self.metastore))
         object.__setattr__(self, "catalogs", BoundedCache("statistics of tables", _MOST_CATALOGS))
         object.__setattr__(self, "learner", self._learner())

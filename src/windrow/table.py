@@ -220,6 +220,25 @@ class Table:
         options, sandbox = self.context.store_options, self.context.sandbox
         return Scan.of(self.name, self.relation(), context, where, columns, options, sandbox=sandbox)
 
+    def latest(
+        self,
+        by: str | Sequence[str],
+        where: str | Predicate | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> Answer:
+        """Return the newest row of each series, among rows that meet a condition: windows are read newest first.
+
+        `by` are the columns that tell series apart; nulls are like each other, and `by=[]` is the newest row of all.
+        `where` and `columns` are as in `scan`. Of rows that share the newest time one is returned; a row without a time
+        only where its series has no other.
+
+        >>> metrics.latest(by="host", where="region = 'eu'", columns=["host", "value"])  # doctest: +SKIP
+        """
+        from windrow.engines.latest import latest_rows
+
+        context, sandbox = read_context(self.context), self.context.sandbox
+        return latest_rows(self.name, self.relation(), context, by, where, columns, sandbox=sandbox)
+
     def plan(self, where: str | None = None, columns: Sequence[str] | None = None) -> ScanPlan:
         """Say what a scan would read: virtual files, and how many windows, splits, row groups, granules and bytes.
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from windrow.context import Context
 from windrow.engines.duckdb.relations import Relation
+from windrow.engines.newest_plans import NarrowedPlan, narrowed, newest_plan
 from windrow.ingest.attributes import RESIDUAL
 from windrow.ingest.foreign import RegisteredFiles
 from windrow.metastore import TableRecord
@@ -20,7 +21,7 @@ from windrow.model.split import SplitMetadata
 from windrow.model.timeseries import TIMESERIES_ID
 from windrow.planning.answers import answered, table_answer, table_labels
 from windrow.planning.guessed_statistics import guessed_columns
-from windrow.planning.listed_files import ListedVersions
+from windrow.planning.listed_files import ListedSplits, ListedVersions
 from windrow.planning.scan_context import ScanContext
 from windrow.planning.scan_plan import ScanPlan
 from windrow.planning.table_plans import plan_table
@@ -96,6 +97,8 @@ class TableVersion:
             explain=planner.explain,
             old=old,
             primary_key=record.settings.primary_key,
+            timestamp=record.settings.timestamp,
+            newest=planner.newest,
             statistics=CachedStatistics(
                 self.context.statistics_of(record.table_id), self._rows_by_split, guess=planner.guess
             ),
@@ -165,6 +168,24 @@ class _Planner:
         """Plan a scan, and count how much there was to begin with."""
         return self.plan(question, explain=True)
 
+    def newest(self, question: Question) -> NarrowedPlan | None:
+        """Plan a question about newest rows; None where that takes all rows of its predicate."""
+        lake = self.table.context
+        if lake.series is None:
+            return None
+        timestamp = self.table.record.settings.timestamp
+        found = newest_plan(self.context, self._listed, lake.series, question, self.schema, timestamp)
+        if isinstance(found, NarrowedPlan):
+            self._read(list(found.splits))
+            return found
+        return None if found is None else NarrowedPlan(self.plan(narrowed(question, found)), None, ())
+
+    def _listed(self, within: tuple[int, int] | None) -> Sequence[ListedSplits]:
+        """The splits that reach into a range of time, by schema epoch."""
+        table, lake = self.table, self.table.context
+        listed = lake.listed or ListedVersions(0)
+        return listed.splits(self.context, lake.metastore, table.record, table.version, within)
+
     def _answer(self, question: Question) -> ScanPlan | None:
         """Counts and extremes without data, where metadata is certain of them."""
         table, seen = self.table, list[SplitMetadata]()
@@ -215,11 +236,7 @@ class _Planner:
 
     def guess(self, columns: Sequence[str]) -> dict[str, ColumnStatistics]:
         """Vague statistics of columns, from sidecars and dictionaries."""
-        table, lake = self.table, self.table.context
-        listed = (lake.listed or ListedVersions(0)).splits(
-            self.context, lake.metastore, table.record, table.version, None
-        )
-        return guessed_columns(self.context, listed, columns, self.schema)
+        return guessed_columns(self.context, self._listed(None), columns, self.schema)
 
     def _read(self, splits: list[SplitMetadata]) -> None:
         windows = [split.window for split in splits]

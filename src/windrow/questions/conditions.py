@@ -20,7 +20,7 @@ from windrow.model.operators import mirrored
 from windrow.model.predicate import And, Comparison, In, IsNotNull, Not, Op, Or, Predicate, StartsWith
 from windrow.questions.where import OPS, Reading, listed, literal_of, predicate_of
 
-__all__ = ["TOO_FINE", "all_of", "any_of", "each_test", "to_exact_predicate", "to_predicate"]
+__all__ = ["TOO_FINE", "all_of", "any_of", "each_test", "to_exact_predicate", "to_predicate", "truncation_of"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIXED_UNITS = {
@@ -34,6 +34,7 @@ _FIXED_UNITS = {
 }
 _LONG_UNITS = {"MONTH": timedelta(days=31), "QUARTER": timedelta(days=92), "YEAR": timedelta(days=366)}
 _UNITS = _FIXED_UNITS | _LONG_UNITS
+_LEAST_MONTH = timedelta(days=28)
 _TYPES = {*exp.DataType.NUMERIC_TYPES, *exp.DataType.TEXT_TYPES} | {
     exp.DataType.Type[name] for name in ("DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPNTZ", "BOOLEAN", "INTERVAL")
 }
@@ -182,6 +183,17 @@ class _Cut:
     step: timedelta
 
 
+def truncation_of(
+    part: exp.Expr, column: Callable[[exp.Column], str | None], constant: Callable[[exp.Expr], Any]
+) -> tuple[str, timedelta] | None:
+    """Return the column of times that an expression cuts down to multiples of a step, and the step."""
+    try:
+        cut = _cut(part, _reading(column, constant))
+    except InvalidInput:
+        return None
+    return None if cut is None else (cut.column, cut.step)
+
+
 def _truncated(condition: exp.Expr, reading: Reading) -> Predicate | None:
     op, left, right = OPS[type(condition)], condition.this, condition.expression
     cut = _cut(left, reading)
@@ -209,8 +221,13 @@ def _cut(part: exp.Expr, reading: Reading) -> _Cut | None:
             return _Cut(reading.column(part.this), _UNITS[unit]) if unit in _UNITS else None
         case exp.DateBin() if isinstance(part.expression, exp.Column) and not part.args.get("zone"):
             step: object = reading.constant(part.this)
-            return _Cut(reading.column(part.expression), step) if isinstance(step, timedelta) else None
+            return _Cut(reading.column(part.expression), _longest(step)) if isinstance(step, timedelta) else None
     return None
+
+
+def _longest(step: timedelta) -> timedelta:
+    """The longest bucket of a step, of which months count 30 days."""
+    return step + step / 20 if step >= _LEAST_MONTH else step
 
 
 # ---- integers that are made times

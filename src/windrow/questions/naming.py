@@ -14,7 +14,16 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from windrow.model.predicate import Predicate
 
-__all__ = ["SCHEMAS_OF_VIEWS", "Aggregate", "AggregateKind", "Naming", "Question", "has_views"]
+__all__ = [
+    "SCHEMAS_OF_VIEWS",
+    "Aggregate",
+    "AggregateKind",
+    "Naming",
+    "Newest",
+    "NewestBuckets",
+    "Question",
+    "has_views",
+]
 
 SCHEMAS_OF_VIEWS = frozenset([("main",), ("temp",), ("temp", "main")])
 """The schemas of temporary views, which are the lake's tables to a query."""
@@ -33,6 +42,31 @@ class Question:
     predicate: Predicate | None = None
     aggregates: tuple[Aggregate, ...] = ()
     """Not empty when only aggregates are wanted, over exactly the rows of the predicate."""
+    newest: Newest | NewestBuckets | None = None
+    """Which rows are enough, where those of the newest times are; others may be left out, or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """The rows with the greatest time of each series, all of them where several have it, and rows without a time."""
+
+    by: tuple[str, ...]
+    """The columns that tell series apart; nulls are like each other."""
+    where: Predicate | None = None
+    """Exactly the rows that count."""
+    filled: tuple[str, ...] = ()
+    """Columns whose nulls count for nothing: with a null among the newest rows, older ones matter."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewestBuckets:
+    """The rows of so many of the newest buckets of time; rows without a time are not among them."""
+
+    count: int
+    step: int
+    """The length of the longest bucket, in microseconds."""
+    where: Predicate | None = None
+    """Exactly the rows that count."""
 
 
 class AggregateKind(StrEnum):

@@ -27,6 +27,8 @@ from windrow.storage import Store
 __all__ = ["Gathered", "decoded_rows"]
 
 MOST_ROWS = 2**17
+_MOST_ROWS_FOR_FEW, _MOST_BYTES_FOR_FEW = 2**21, 2**26
+"""Bounds of what is decoded for rows that were chosen before: an engine would have to decode all of it, and sort it."""
 MOST_COLUMNS = 256
 """Each column costs calls here, however few its rows are; an engine reads many of them faster."""
 
@@ -41,26 +43,34 @@ class Gathered(NamedTuple):
 
 
 def decoded_rows(
-    cells: Cells, virtual: VirtualFile, needed: Predicate | None, *, anyway: bool = False
+    cells: Cells,
+    virtual: VirtualFile,
+    needed: Predicate | None,
+    *,
+    anyway: bool = False,
+    at: NDArray[np.int64] | None = None,
 ) -> Gathered | None:
     """The rows of a virtual file that fulfil a predicate, and perhaps others; None where an engine has to read files.
 
-    Files that nobody has read before are left to engines, unless it is to be done `anyway`.
+    Files that nobody has read before are left to engines, unless it is to be done `anyway`. `at` are rows that are
+    enough.
     """
-    columns = _columns(cells, virtual)
+    columns = (
+        _columns(cells, virtual) if at is None else _columns(cells, virtual, _MOST_ROWS_FOR_FEW, _MOST_BYTES_FOR_FEW)
+    )
     if columns is None:
         return None
     keys = _keys(virtual)
     with cells.lock:
-        if not (cells.are_hot(keys) or anyway):
+        if not (cells.are_hot(keys) or anyway or at is not None):
             return None
         numbers = cells.numbers(keys)
         missing = _missing(cells, columns, numbers)
         if not len(missing):
-            return _gathered(cells, virtual, columns, numbers, ReadCounts(0, 0, 0, len(keys)), needed)
+            return _gathered(cells, virtual, columns, numbers, ReadCounts(0, 0, 0, len(keys)), needed, at)
     # Others go on with their cells while these are read.
     try:
-        decoded = decode(virtual, missing.tolist(), columns)
+        decoded = decode(virtual, missing.tolist(), columns, most_bytes=_MOST_BYTES_FOR_FEW)
         if decoded is None:
             return None
         values, counts = decoded
@@ -73,14 +83,16 @@ def decoded_rows(
                 # Another thread let all cells go meanwhile.
                 return None
             counts = counts._replace(cache_hits=len(keys) - len(missing))
-            return _gathered(cells, virtual, columns, numbers, counts, needed)
+            return _gathered(cells, virtual, columns, numbers, counts, needed, at)
     except (Damaged, pa.ArrowInvalid):
         return None
 
 
-def _columns(cells: Cells, virtual: VirtualFile) -> list[Column] | None:
+def _columns(
+    cells: Cells, virtual: VirtualFile, most_rows: int = MOST_ROWS, most_bytes: int = MOST_BYTES
+) -> list[Column] | None:
     """The columns of a small file that never changes, if all of them can be decoded here."""
-    if not 0 < virtual.rows <= MOST_ROWS or int(virtual.chunks[:, 1].sum()) > MOST_BYTES:
+    if not 0 < virtual.rows <= most_rows or int(virtual.chunks[:, 1].sum()) > most_bytes:
         return None
     schema = virtual.schema
     # Values that are decoded here have the type that they had in their epoch.
@@ -97,8 +109,9 @@ def _gathered(
     numbers: _Longs,
     counts: ReadCounts,
     needed: Predicate | None,
+    at: NDArray[np.int64] | None,
 ) -> Gathered:
-    table = _Rows(cells, columns, numbers, virtual.placed.rows).table(needed)
+    table = _Rows(cells, columns, numbers, virtual.placed.rows).table(needed, at)
     cells.shrink()
     return Gathered(table, counts)
 
@@ -137,11 +150,10 @@ class _Rows:
         self._starts = self._ends - rows
         self._known: dict[str, tuple[NDArray[np.int32], _Longs]] = {}
 
-    def table(self, needed: Predicate | None) -> pa.Table:
-        """The rows that may matter."""
+    def table(self, needed: Predicate | None, at: _Longs | None) -> pa.Table:
+        """The rows that may matter, of some or of all."""
         parts = [(part, columns_of(part)) for part in _parts(needed)]
         tests = {column.name: [part for part, names in parts if names == {column.name}] for column in self._columns}
-        at: _Longs | None = None
         # Texts are few runs, so that they say soonest which rows there are to look at.
         for column in self._columns:
             if column.dtype is None:

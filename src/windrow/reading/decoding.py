@@ -79,10 +79,10 @@ def _written(element: SchemaElement, dtype: str | None) -> tuple[int | None, str
 
 
 def decode(
-    virtual: VirtualFile, groups: Sequence[int], columns: Sequence[Column]
+    virtual: VirtualFile, groups: Sequence[int], columns: Sequence[Column], *, most_bytes: int = MOST_BYTES
 ) -> tuple[list[Decoded], ReadCounts] | None:
     """Some row groups of a virtual file: all of their rows, column by column; None where that is not for here."""
-    read = _read(virtual, virtual.placed.take(groups))
+    read = _read(virtual, virtual.placed.take(groups), [column.leaf for column in columns], most_bytes)
     if read is None:
         return None
     decoded = [_decoded(read, column) for column in columns]
@@ -101,10 +101,11 @@ class _Read(NamedTuple):
     counts: ReadCounts
 
 
-def _read(virtual: VirtualFile, placed: Placed) -> _Read | None:
+def _read(virtual: VirtualFile, placed: Placed, leaves: Sequence[int], most_bytes: int) -> _Read | None:
     starts = c.chunk_starts(placed.chunks)
-    sizes = np.where(placed.is_null, 0, placed.chunks["total_compressed_size"])
-    if int(sizes.sum()) > MOST_BYTES:
+    is_read = np.isin(np.arange(starts.shape[1]), leaves) & ~placed.is_null
+    sizes = np.where(is_read, placed.chunks["total_compressed_size"], 0)
+    if int(sizes.sum()) > most_bytes:
         return None
     spans = _joined(stretches(virtual.segments, starts[sizes > 0], (starts + sizes)[sizes > 0]))
     pieces = _pieces(virtual, spans)

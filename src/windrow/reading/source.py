@@ -15,7 +15,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from windrow.cache import CacheKind, count_bypass
 from windrow.errors import WindrowError
@@ -109,29 +111,42 @@ def allowed_sources(context: ReadContext, allowed: frozenset[SourceKind]) -> fro
     return allowed & {context.forcing.kind, SourceKind.VIRTUAL}
 
 
-def source_of(question: Question, plan: ScanPlan, context: ReadContext, allowed: Collection[SourceKind]) -> Source:
+def source_of(
+    question: Question,
+    plan: ScanPlan,
+    context: ReadContext,
+    allowed: Collection[SourceKind],
+    *,
+    rows: NDArray[np.int64] | None = None,
+) -> Source:
     """Choose the source of a question to one table: the first kind of those allowed that serves its plan.
 
-    One that is forced is taken whether or not it is the fastest.
+    One that is forced is taken whether or not it is the fastest. `rows` are those of the plan that are enough.
     """
     forcing = context.forcing
-    source = _chosen(question, plan, context, allowed, anyway=forcing is not None and forcing.kind is not None)
+    source = _chosen(question, plan, context, allowed, rows, anyway=forcing is not None and forcing.kind is not None)
     if forcing is not None:
         forcing.count(source.kind)
     return source
 
 
 def _chosen(
-    question: Question, plan: ScanPlan, context: ReadContext, allowed: Collection[SourceKind], *, anyway: bool
+    question: Question,
+    plan: ScanPlan,
+    context: ReadContext,
+    allowed: Collection[SourceKind],
+    rows: NDArray[np.int64] | None,
+    *,
+    anyway: bool,
 ) -> Source:
     if plan.answer is not None and SourceKind.METADATA in allowed:
         return MetadataAnswer(plan, plan.answer)
     if context.decoded is not None and SourceKind.DECODED in allowed and len(plan.virtual) == 1:
-        rows = decoded_rows(context.decoded, plan.virtual[0], question.predicate, anyway=anyway)
-        if rows is not None:
-            return DecodedRows(plan, rows)
+        found = decoded_rows(context.decoded, plan.virtual[0], question.predicate, anyway=anyway, at=rows)
+        if found is not None:
+            return DecodedRows(plan, found)
     if SourceKind.PATHS in allowed:
-        paths = [found for each in plan.virtual if (found := plain_paths(each, anyway=anyway)) is not None]
+        paths = [some for each in plan.virtual if (some := plain_paths(each, anyway=anyway)) is not None]
         if paths and len(paths) == len(plan.virtual):
             count_bypass(context.cache, CacheKind.DATA_FILE_FOOTER, sum(map(len, paths)))
             return PlainPaths(plan, paths, [file for each in plan.virtual for file in files_of(each)])

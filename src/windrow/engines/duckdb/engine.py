@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -31,6 +31,7 @@ from windrow.engines.duckdb.listings import described, listed
 from windrow.engines.duckdb.metadata import metadata_table
 from windrow.engines.duckdb.named_tables import FixedTables
 from windrow.engines.duckdb.nanoseconds import FineQueries, fine_columns
+from windrow.engines.duckdb.questions_of import Narrow, questions_of
 from windrow.engines.duckdb.relations import Relation
 from windrow.engines.duckdb.request import Request
 from windrow.engines.duckdb.sandbox import Guard, check_tables, confine, lock
@@ -43,14 +44,9 @@ from windrow.engines.duckdb.views import Bound, Views
 from windrow.engines.explanation import Explanation
 from windrow.errors import Closed, Replaced, SnapshotExpired, WindrowError
 from windrow.model.limits import NO_LIMITS, Limits
-from windrow.model.predicate import Predicate
 from windrow.model.sources import SourceKind
 from windrow.planning.scan_plan import ScanPlan
-from windrow.questions.aggregates import aggregates_of
-from windrow.questions.conditions import all_of
-from windrow.questions.naming import Naming, Question
-from windrow.questions.prepared import Need, Needs, prepared_need
-from windrow.questions.references import needed_rows
+from windrow.questions.naming import Naming
 from windrow.questions.templates import Templates
 from windrow.reading.pins import Hold
 from windrow.reading.read_context import ReadContext
@@ -70,18 +66,6 @@ _ATTEMPTS = 3
 _MOST_NARROWED = 256
 _ERRORS = (WindrowError, duckdb.Error, pa.ArrowException)
 _FATAL = (duckdb.FatalException, duckdb.InternalException)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Narrow:
-    """A relation as one query sees it."""
-
-    relation: Relation
-    """With those columns alone that the query can mean."""
-    plain_columns: pa.Schema
-    """The columns that no row has in a map too."""
-    is_fine: bool
-    """Whether there are times of nanoseconds among all of its columns."""
 
 
 class DuckDBEngine:
@@ -120,7 +104,7 @@ class DuckDBEngine:
         )
         self._templates = Templates()
         self._fine = FineQueries()
-        self._narrowed: BoundedCache[tuple[Relation, frozenset[str] | None], _Narrow] = BoundedCache(
+        self._narrowed: BoundedCache[tuple[Relation, frozenset[str] | None], Narrow] = BoundedCache(
             "columns of queries", _MOST_NARROWED
         )
 
@@ -324,7 +308,7 @@ class DuckDBEngine:
             execution.cursor, request.query, request.parameters, is_select, execution.bound, planning, answer, joins
         )
 
-    def _fine_request(self, execution: Execution, naming: Naming, narrow: Mapping[str, _Narrow]) -> Request:
+    def _fine_request(self, execution: Execution, naming: Naming, narrow: Mapping[str, Narrow]) -> Request:
         """A query as DuckDB can answer it over times of nanoseconds."""
         request = execution.request
         if naming.tree is None or not any(each.is_fine for each in narrow.values()):
@@ -334,25 +318,30 @@ class DuckDBEngine:
         return request if query is request.query else replace(request, query=query)
 
     def _bounds(
-        self, request: Request, naming: Naming, narrow: Mapping[str, _Narrow], constants: Constants, sink: Sink[T]
+        self, request: Request, naming: Naming, narrow: Mapping[str, Narrow], constants: Constants, sink: Sink[T]
     ) -> list[Bound]:
         """Where the rows of each name come from."""
         context = request.context or self._context
         assert context is not None  # noqa: S101 (one of the two has it)
         allowed = allowed_sources(context, request.allowed & self._sources)
         bounds = []
-        for name, question in _questions(constants, request, naming, narrow, allowed).items():
+        for name, question in questions_of(constants, request, naming, narrow, allowed).items():
             relation = narrow[name].relation
-            plan = (relation.explain or relation.plan if sink.explains else relation.plan)(question)
-            bounds.append(Bound(name, relation, question, source_of(question, plan, context, allowed)))
+            found = None if question.newest is None or relation.newest is None else relation.newest(question)
+            if found is not None:
+                source = source_of(question, found.plan, context, allowed, rows=found.rows)
+            else:
+                plan = (relation.explain or relation.plan if sink.explains else relation.plan)(question)
+                source = source_of(question, plan, context, allowed)
+            bounds.append(Bound(name, relation, question, source))
         return bounds
 
-    def _narrow(self, relation: Relation, naming: Naming) -> _Narrow:
+    def _narrow(self, relation: Relation, naming: Naming) -> Narrow:
         """The relation with those columns alone that a query can mean."""
 
-        def narrowed() -> _Narrow:
+        def narrowed() -> Narrow:
             narrow = relation.narrowed(naming)
-            return _Narrow(narrow, narrow.plain_columns, bool(fine_columns(relation.columns)))
+            return Narrow(narrow, narrow.plain_columns, bool(fine_columns(relation.columns)))
 
         return self._narrowed.get_or_make((relation, naming.words), narrowed) if self._remembers else narrowed()
 
@@ -365,52 +354,6 @@ def _those_of(request: Request) -> Callable[[Collection[str]], Mapping[str, Any]
     """The caller's variables that a query names, as they are now."""
     frames = request.variables(words_of(request.query))
     return lambda names: {name: frames[name] for name in names if name in frames}
-
-
-def _questions(
-    constants: Constants,
-    request: Request,
-    naming: Naming,
-    narrow: Mapping[str, _Narrow],
-    allowed: Collection[SourceKind],
-) -> dict[str, Question]:
-    """What a query wants of each relation."""
-    columns = {name: tuple(each.relation.columns.names) for name, each in narrow.items()}
-    needed: dict[str, Predicate | None] = {}
-    try:
-        if naming.counts_only and SourceKind.METADATA in allowed and not request.parameters and not request.pruned_by:
-            schemas = {name: each.plain_columns for name, each in narrow.items()}
-            aggregates = aggregates_of(naming.tree, schemas, constants)
-            if aggregates is not None:
-                name, question = aggregates
-                return {name: replace(question, columns=columns[name])}
-        if naming.tree is not None:
-            needed = _needed(constants, request, naming, narrow)
-    except duckdb.Error:
-        # A constant without a value: the query itself will say so, if it ever comes to need it.
-        constants.end(commit=False)
-    if request.pruned_by is not None:
-        needed = {name: all_of([needed.get(name), request.pruned_by]) for name in narrow}
-    return {name: Question(columns[name], needed.get(name)) for name in narrow}
-
-
-def _needed(
-    constants: Constants, request: Request, naming: Naming, narrow: Mapping[str, _Narrow]
-) -> dict[str, Predicate | None]:
-    """Which rows of each relation can matter; names that rows may keep in a map tell nothing."""
-    if len(narrow) == 1:
-        [(name, each)] = narrow.items()
-        need = _prepared(naming, name, each)
-        if need is not None:
-            return {name: need(constants)}
-    schemas = {name: each.plain_columns for name, each in narrow.items()}
-    before: Needs | None = naming.prepared.get(Needs)
-    if before is not None and before.are_of(request.query, schemas):
-        return before.needs
-    needs = needed_rows(naming, schemas, constants)
-    if not constants.is_open and not request.parameters:
-        naming.prepared[Needs] = Needs(request.query, schemas, needs)
-    return needs
 
 
 def _from_metadata(cursor: duckdb.DuckDBPyConnection, query: str, tables: Sequence[Bound]) -> pa.Table | None:
@@ -426,15 +369,6 @@ def _is_light(execution: Execution, naming: Naming, sink: Sink[T], constants: Co
     if not (naming.is_single and isinstance(sink, CollectSink)) or constants.is_open or execution.request.frames:
         return False
     return len(execution.bound) == 1 and isinstance(execution.bound[0].source, DecodedRows)
-
-
-def _prepared(naming: Naming, name: str, narrow: _Narrow) -> Need | None:
-    """What was compiled of a query for the columns of its only table."""
-    if narrow not in naming.prepared:
-        naming.prepared.clear()
-        naming.prepared[narrow] = prepared_need(naming, name, narrow.plain_columns)
-    need: Need | None = naming.prepared[narrow]
-    return need
 
 
 def _resolved(named: Mapping[str, Callable[[], Relation]], stack: ExitStack) -> tuple[dict[str, Relation], list[Hold]]:

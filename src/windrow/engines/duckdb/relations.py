@@ -9,6 +9,7 @@ import duckdb
 import pyarrow as pa
 
 from windrow.engines.duckdb.old_values import new_value
+from windrow.engines.newest_plans import NarrowedPlan
 from windrow.learning.log import ScannedRelation
 from windrow.model.epochs import OldColumn, OldColumns
 from windrow.model.predicate import Predicate
@@ -53,6 +54,10 @@ class Relation:
     """What queries left behind about its columns, for the order of joins; None where nothing is collected."""
     primary_key: tuple[str, ...] = ()
     """The columns that its owner says tell rows apart."""
+    timestamp: str | None = None
+    """The column of times, by which `newest` finds rows."""
+    newest: Callable[[Question], NarrowedPlan | None] | None = None
+    """Plans a question about newest rows; where it gives None, `plan` does."""
     scanned: ScannedRelation | None = None
     """Where queries report what they read of its files; None where nothing is learnt of them."""
 
