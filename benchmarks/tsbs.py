@@ -170,7 +170,7 @@ def cold(set_: Set, asked: Options, report: Report) -> None:
     """A process that starts, answers one narrow question and ends: seconds and CPU seconds."""
     least: dict[str, tuple[float, float]] = {}
     for _ in range(asked.pick(1, 3, 5)):
-        for name in COLD:
+        for name in COLD[: asked.pick(2, 4, 4)]:
             command = python("one", name, str(set_.place(name)), set_.rows.hosts, set_.rows.end)
             cpu, began = _children(), time.perf_counter()
             subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
@@ -192,7 +192,7 @@ def concurrent(set_: Set, asked: Options, report: Report) -> None:
     seconds, rows = asked.pick(0.1, 1.0, 2.0), set_.rows
     rates: dict[tuple[str, int], float] = {}
     for _ in range(asked.pick(1, 2, 3)):
-        for name in CONCURRENT:
+        for name in CONCURRENT[: asked.pick(3, 4, 4)]:
             for threads in (1, 8) if name != "clickhouse" else (1,):
                 rate = printed("rate", name, str(set_.place(name)), threads, seconds, rows.hosts, rows.end)
                 rates[name, threads] = max(rate, rates.get((name, threads), 0.0))

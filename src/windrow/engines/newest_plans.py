@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from windrow.errors import Damaged
 from windrow.model.operators import Comparison, Op
 from windrow.model.predicate import Predicate, columns_of
+from windrow.model.sort_schema import Direction, SortSchema
 from windrow.model.split import SplitMetadata
 from windrow.planning.listed_files import ListedSplits
 from windrow.planning.scan_context import ScanContext
@@ -92,6 +93,7 @@ def _planned(
         return None if start is None else _from(start, timestamp, types)
     if newest is None:
         return None
+    extent = extent._replace(newest_first=_direction(found, places, newest.by, timestamp))
     rows = newest_rows(columns, extent, newest, timestamp)
     files = virtual.placed.places[:, 0]
     chosen = np.unique(files[list(rows)]) if rows else files[:0]
@@ -147,6 +149,18 @@ def _extent(virtual: VirtualFile, found: ListedSplits) -> Extent:
     ]
     latest = [_UNKNOWN if split.time_max is None else split.time_max for split in splits]
     return Extent(np.array(latest, np.int64), np.array(is_sure, bool))
+
+
+def _direction(found: ListedSplits, places: NDArray[np.int64], by: Sequence[str], timestamp: str) -> bool | None:
+    """Whether splits have the newest row of each series first, or else last; None where their order does not say."""
+    schemas = {found.splits[place].scope.sort_schema for place in places.tolist()}
+    if len(schemas) != 1:
+        return None
+    columns = SortSchema.parse(schemas.pop()).columns
+    names = [column.name for column in columns]
+    if timestamp not in names or not set(names[: names.index(timestamp)]) <= set(by):
+        return None
+    return columns[names.index(timestamp)].direction is Direction.DESCENDING
 
 
 def _positions(plan: ScanPlan, rows: dict[tuple[int, ...], NDArray[np.int64]]) -> NDArray[np.int64] | None:

@@ -38,6 +38,8 @@ class Extent(NamedTuple):
     """In microseconds; no row has a later one."""
     is_sure: _Mask
     """Whether every row has a time."""
+    newest_first: bool | None = None
+    """Whether times fall, or else rise, wherever all keys stay the same; None where they do neither."""
 
 
 def newest_rows(columns: Columns, extent: Extent, newest: Newest, timestamp: str) -> dict[int, _Longs]:
@@ -46,8 +48,8 @@ def newest_rows(columns: Columns, extent: Extent, newest: Newest, timestamp: str
     if int(columns.rows[unsure].sum()) > _MOST_UNSURE:
         raise UnreadableError
     sure = np.flatnonzero(extent.is_sure)
-    search = _Search(columns, _Series.of(columns, newest, sure), extent.latest[sure], newest, timestamp)
-    found = search.run()
+    ordered = extent._replace(latest=extent.latest[sure])
+    found = _Search(columns, _Series.of(columns, newest, sure), ordered, newest, timestamp).run()
     for name in newest.filled:
         if any(columns.nulls(name, group, rows) for group, rows in found.items()):
             raise UnreadableError
@@ -131,10 +133,12 @@ class _Looked(NamedTuple):
 class _Search:
     """One search for the newest rows."""
 
-    def __init__(self, columns: Columns, series: _Series, latest: _Longs, newest: Newest, timestamp: str) -> None:
+    def __init__(self, columns: Columns, series: _Series, extent: Extent, newest: Newest, timestamp: str) -> None:
         self._columns = columns
         self._series = series
-        self._latest = latest
+        self._latest = extent.latest
+        # Rows that do not count may lie anywhere in a run.
+        self._newest_first = None if newest.where is not None else extent.newest_first
         self._newest = newest
         self._timestamp = timestamp
         self._best = np.full(int(series.series.max(initial=-1)) + 1, _NEVER)
@@ -164,7 +168,10 @@ class _Search:
         """Find the latest times of the series of a row group, of those that may matter."""
         group, first, stop = int(self._series.groups[owner]), *self._span(owner)
         series, times = self._series.series[first:stop], self._times(group)
-        latest = np.maximum.reduceat(times, self._series.starts[first:stop])
+        if self._newest_first is None:
+            latest = np.maximum.reduceat(times, self._series.starts[first:stop])
+        else:
+            latest = times[self._first_rows(slice(first, stop))]
         np.maximum.at(self._best, series, latest)
         return _Looked(group, owner, times, latest)
 
@@ -177,9 +184,28 @@ class _Search:
         for group, owner, times, latest in looked:
             runs = slice(*self._span(owner))
             is_newest = (latest == self._best[self._series.series[runs]]) & (latest > _NEVER)
-            if is_newest.any():
+            if is_newest.any() and self._newest_first is not None:
+                yield group, self._tied(times, runs, is_newest)
+            elif is_newest.any():
                 lengths = self._series.ends[runs] - self._series.starts[runs]
                 yield group, np.flatnonzero(times == np.repeat(np.where(is_newest, latest, _NO_TIME), lengths))
+
+    def _first_rows(self, runs: slice) -> _Longs:
+        """The row of each run that has its latest time."""
+        return self._series.starts[runs] if self._newest_first else self._series.ends[runs] - 1
+
+    def _tied(self, times: _Longs, runs: slice, is_newest: _Mask) -> _Longs:
+        """The rows of some runs that have the latest time, which lie at one end of each."""
+        step = 1 if self._newest_first else -1
+        starts, ends = self._series.starts[runs][is_newest], self._series.ends[runs][is_newest]
+        rows, found = self._first_rows(runs)[is_newest], list[_Longs]()
+        while len(rows):
+            found.append(rows)
+            inside = (rows + step >= starts) & (rows + step < ends)
+            rows, starts, ends = rows[inside], starts[inside], ends[inside]
+            tied = times[rows + step] == times[rows]
+            rows, starts, ends = rows[tied] + step, starts[tied], ends[tied]
+        return np.sort(np.concatenate(found))
 
     def _times(self, group: int) -> _Longs:
         """The time of each row of a row group; such as do not count are before all others."""

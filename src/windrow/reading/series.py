@@ -15,7 +15,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from windrow import forking
+from windrow.bounded import BoundedCache
 from windrow.parquet.page_reader import CodedRows, Fixed
+from windrow.parquet.placement import VirtualSchema
 from windrow.planning.virtual_file import VirtualFile
 from windrow.reading.decoding import Column, columns_of_schema, decode
 
@@ -25,6 +27,7 @@ _Longs = NDArray[np.int64]
 _NULL = -1
 _TEXT_BYTES = 150
 """What a text takes besides its bytes."""
+_MOST_SCHEMAS = 64
 _MOST_BYTES = 64 * 2**20
 """Of the chunks of a column that are decoded at once."""
 
@@ -70,6 +73,10 @@ class SeriesCache:
     def __init__(self, budget: int) -> None:
         self._budget = budget
         self._lock = threading.RLock()
+        self.schemas: BoundedCache[VirtualSchema, list[Column] | None] = BoundedCache(
+            "schemas of series", _MOST_SCHEMAS
+        )
+        """What decodes the columns of a schema."""
         self._clear()
         forking.register(self)
 
@@ -117,14 +124,14 @@ class Columns:
     """Columns of the row groups of a virtual file."""
 
     def __init__(self, cache: SeriesCache, virtual: VirtualFile) -> None:
-        columns = columns_of_schema(virtual.schema)
+        columns = cache.schemas.get_or_make(virtual.schema, lambda: columns_of_schema(virtual.schema))
         if columns is None or not virtual.is_steady or virtual.epoch is not None:
             raise UnreadableError
         cache.begin()
         self._cache = cache
         self._virtual = virtual
         self._columns = {column.name: column for column in columns}
-        self._files = [(str(file.store.root or file.store.url), file.key) for file in virtual.files]
+        self._places = [_place(virtual, *place) for place in virtual.placed.places.tolist()]
         self.rows = virtual.placed.rows
 
     def column(self, name: str) -> Column:
@@ -198,5 +205,10 @@ class Columns:
         return found[0][0]
 
     def _key(self, column: Column, group: int, what: str) -> tuple[Any, ...]:
-        file, *place = self._virtual.placed.places[group].tolist()
-        return (*self._files[file], *place, column.name, column.type, what)
+        return self._places[group], column.name, column.type, what
+
+
+def _place(virtual: VirtualFile, number: int, *place: int) -> tuple[Any, ...]:
+    """What a row group, or a part of it, is cached under."""
+    file = virtual.files[number]
+    return file.store.root or file.store.url, file.key, *place
