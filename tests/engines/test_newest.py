@@ -222,6 +222,24 @@ def test_a_bucket_of_a_month_has_all_of_its_days(tmp_path):
         assert [count for _, count in pairs(lake.sql(newest))] == [1, 1, 2]
 
 
+def test_ties_nulls_and_late_points_of_several_files_count(tmp_path):
+    batches = [[(9, "a", 1.0)], [(9, "a", 2.0)], [(9, "a", 3.0)], [(8, "b", 5.0)], [(7, "b", 6.0), (9, "b", None)]]
+    batches += [[(200, "c", 1.0)], [(1, "d", 4.0), (None, "e", 7.0)]]
+    with windrow.connect(tmp_path) as lake:
+        table = lake.create_table("t", sort="host|timestamp/V2", window="15m", mirror=False)
+        for batch in batches:
+            minutes, hosts, values = zip(*batch, strict=True)
+            times = [None if at is None else NOON + timedelta(minutes=at) for at in minutes]
+            times = pa.array(times, pa.timestamp("us", "UTC"))
+            table.ingest(pa.table({"timestamp": times, "host": hosts, "value": pa.array(values, pa.float64())}))
+        ranked = "select host, value from t qualify rank() over (partition by host order by timestamp desc) = 1"
+        newest = [("a", 1.0), ("a", 2.0), ("a", 3.0), ("b", None), ("c", 1.0), ("d", 4.0), ("e", 7.0)]
+        assert sorted(pairs(lake.sql(ranked)), key=repr) == newest
+        assert lake.plan(ranked)["t"].steps[0].step == "newest of series"
+        filled = "select host, arg_max(value, timestamp) from t where host = 'b' group by host"
+        assert pairs(lake.sql(filled)) == [("b", 5.0)]
+
+
 SCHEMA = pa.schema(
     [("timestamp", pa.timestamp("us", "UTC")), ("host", pa.string()), ("region", pa.string()), ("value", pa.float64())]
 )
