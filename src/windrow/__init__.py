@@ -8,7 +8,6 @@ metrics.ingest(df)
 lake.sql("select metric_name, avg(value) from metrics group by all").to_arrow()
 """
 
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from windrow import errors
@@ -37,6 +36,7 @@ from windrow.exports import __dir__ as __dir__
 from windrow.exports import __getattr__ as __getattr__
 
 if TYPE_CHECKING:
+    __version__: str
     from windrow.cache import CacheSettings
     from windrow.compaction.compaction_plan import CompactionPlan
     from windrow.compaction.outcomes import CompactionResult
@@ -63,8 +63,6 @@ if TYPE_CHECKING:
     from windrow.upkeep.dropped import DroppedReport
     from windrow.upkeep.gc_report import GcPlan, GcResult
     from windrow.upkeep.retention import ExpirePlan, ExpireResult
-
-__version__ = version("windrow")
 
 __all__ = [
     "AlreadyExists",

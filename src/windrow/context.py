@@ -17,12 +17,12 @@ from windrow.identity.binding import Accept, BindingState, Terms, bind, examine
 from windrow.identity.identify import beside
 from windrow.identity.marker import BESIDE, Marker
 from windrow.learning.learner import Learner
-from windrow.learning.settings import NOTHING_LEARNT, LearningSettings
 from windrow.metastore import Metastore
 from windrow.metastore.database import plain_address
 from windrow.mirror.follow import Mirror
 from windrow.mirror.metastore import MirroredMetastore
 from windrow.model.ids import time_ordered_id
+from windrow.model.learning_settings import NOTHING_LEARNT, LearningSettings
 from windrow.model.limits import NO_LIMITS, Limits
 from windrow.planning.foreign_files import ForeignFiles
 from windrow.planning.heat import Heat

@@ -55,6 +55,10 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> Any:
     """Return a public name of the package from the module where it lives."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("windrow")
     if name not in _HOMES:
         raise AttributeError(f"module 'windrow' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

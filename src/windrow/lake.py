@@ -2,44 +2,41 @@
 
 from __future__ import annotations
 
-import os
+import sys
+import threading
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from windrow.cache import Cache, Caches, CacheSettings, MemoryCache, cache_folder, counted, default_cache
+from windrow import forking
 from windrow.closing import Closing
-from windrow.context import Context
-from windrow.databases import Database, open_database
 from windrow.engines.answer import Answer
-from windrow.engines.duckdb.constants import Parameters
-from windrow.engines.duckdb.engine import DuckDBEngine
-from windrow.engines.duckdb.stream import Stream
-from windrow.engines.explanation import Explanation
-from windrow.engines.lake_queries import queries_of
-from windrow.errors import AlreadyExists, NotFound, WindrowError
-from windrow.identity.binding import Accept
-from windrow.identity.folders import has_log, is_dropped
-from windrow.inspection import TableRow, tables_as_rows
-from windrow.learning import LearningSettings
-from windrow.model.ids import check_name
-from windrow.model.limits import Limits
-from windrow.model.rows import Rows
-from windrow.model.settings import Duration, Names, PolicySettings, TableSettings, Verify
-from windrow.model.sort_schema import SortSchema
-from windrow.model.units import format_count
-from windrow.planning.data_files import weight_of
-from windrow.planning.scan_plan import ScanPlan
-from windrow.questdb.snapshot import Native
-from windrow.reading.cells import Cells
-from windrow.statistics.cached_catalog import CachedCatalog
-from windrow.statistics.catalog import FolderCatalog
-from windrow.table import Table
+from windrow.engines.direct.answers import DirectAnswers
+from windrow.errors import AlreadyExists, Closed, NotFound, WindrowError
+from windrow.model.cache_settings import CacheSettings
+from windrow.model.learning_settings import LearningSettings
+from windrow.model.limits import NO_LIMITS, Limits
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from windrow.cache import Cache, Caches
+    from windrow.context import Context
+    from windrow.databases import Database
+    from windrow.engines.duckdb.constants import Parameters
+    from windrow.engines.duckdb.engine import DuckDBEngine
+    from windrow.engines.duckdb.stream import Stream
+    from windrow.engines.explanation import Explanation
+    from windrow.engines.lake_queries import LakeQueries
+    from windrow.identity.binding import Accept
+    from windrow.inspection import TableRow
+    from windrow.model.rows import Rows
+    from windrow.model.settings import Duration, Names, PolicySettings, Verify
+    from windrow.model.sort_schema import SortSchema
+    from windrow.planning.scan_plan import ScanPlan
+    from windrow.questdb.snapshot import Native
+    from windrow.table import Table
     from windrow.upkeep.drop import DropTable, RenameTable
     from windrow.upkeep.dropped import CollectDropped
     from windrow.upkeep.file_analysis import Files
@@ -49,7 +46,6 @@ __all__ = ["Lake", "connect", "open_lake"]
 
 DEFAULT_CACHE = CacheSettings()
 DEFAULT_STATISTICS = LearningSettings()
-DEFAULT_POLICY = PolicySettings()
 _MOST_SHOWN = 10
 """Tables in the text of a lake."""
 
@@ -59,18 +55,56 @@ class Lake(Closing):
 
     def __init__(
         self,
-        context: Context,
+        context: Context | Unopened,
         *,
         sidecars_beside: bool = False,
         cache: CacheSettings | None = DEFAULT_CACHE,
     ) -> None:
-        self.context = context
         self._cache = cache
         self._sidecars_beside = sidecars_beside
-        self._queries = queries_of(context, sidecars_beside=sidecars_beside)
         self._is_closed = False
-        self.cache = Caches([context.cache, context.parsed])
+        self._opening = threading.Lock()
+        self._unopened = context if isinstance(context, Unopened) else None
+        if not isinstance(context, Unopened):
+            self._opened = context, self._queries_of(context)
+        forking.register(self)
+
+    def after_fork(self) -> None:
+        """Have a lock of its own, in a forked child."""
+        self._opening = threading.Lock()
+
+    @property
+    def context(self) -> Context:
+        """The parts of the lake, which are made when they are first needed."""
+        return self._open()[0]
+
+    @property
+    def _queries(self) -> LakeQueries:
+        return self._open()[1]
+
+    def _open(self) -> tuple[Context, LakeQueries]:
+        if self._unopened is not None:
+            with self._opening:
+                if self._unopened is not None:
+                    if self._is_closed:
+                        raise Closed(f"lake {self.url}: it was closed; connect again")
+                    context = self._unopened.open()
+                    self._opened = context, self._queries_of(context)
+                    self._unopened = None
+        return self._opened
+
+    def _queries_of(self, context: Context) -> LakeQueries:
+        from windrow.engines.lake_queries import queries_of
+
+        # The tables of the lake share what the lake holds.
+        return queries_of(context, sidecars_beside=self._sidecars_beside)
+
+    @cached_property
+    def cache(self) -> Caches:
         """What the caches did: `cache.stats()`, `cache.prometheus()`."""
+        from windrow.cache import Caches
+
+        return Caches([self.context.cache, self.context.parsed])
 
     def __reduce__(self) -> tuple[Callable[..., Lake], tuple[Any, ...]]:
         """A lake travels as its address, and is opened where it arrives."""
@@ -92,6 +126,8 @@ class Lake(Closing):
             names = [] if self._is_closed else self._queries.tables.names
         except WindrowError as error:
             return f"<Lake {self.url}: {error}>"
+        from windrow.model.units import format_count
+
         shown = ", ".join(names[:_MOST_SHOWN]) + (", ..." if len(names) > _MOST_SHOWN else "")
         state = "closed" if self._is_closed else format_count(len(names), "table") + (f": {shown}" if names else "")
         return f"<Lake {self.url}: {state}>"
@@ -99,7 +135,8 @@ class Lake(Closing):
     @property
     def url(self) -> str:
         """Where the lake is."""
-        return self.context.url
+        unopened = self._unopened
+        return self.context.url if unopened is None else unopened.url
 
     def create_table(  # noqa: PLR0913 - each is a setting
         self,
@@ -120,7 +157,7 @@ class Lake(Closing):
         target_split_size: str | int = 256 * 2**20,
         mirror: bool = True,
         verify: Verify = "full",
-        policy: PolicySettings | dict[str, Any] = DEFAULT_POLICY,
+        policy: PolicySettings | dict[str, Any] | None = None,
     ) -> Table:
         """Create an empty table.
 
@@ -128,7 +165,11 @@ class Lake(Closing):
         `windrow.model.settings.TableSettings`; `table.change` changes them later.
         """
         given = {setting: value for setting, value in locals().items() if setting not in ("self", "name")}
-        settings = TableSettings.of(**given)
+        from windrow.model.ids import check_name
+        from windrow.model.settings import TableSettings
+        from windrow.table import Table
+
+        settings = TableSettings.of(**{name: value for name, value in given.items() if value is not None})
         settings.check_names()
         table_id = self.context.new_id()
         folder = None if check_name(name) else self._other_folder(name, table_id)
@@ -140,6 +181,8 @@ class Lake(Closing):
 
         A table in a folder whose Delta log is of another one would be two tables to everybody else.
         """
+        from windrow.identity.folders import has_log, is_dropped
+
         if name in self.context.metastore.folders():
             return None
         if is_dropped(self.context.store, name):
@@ -174,6 +217,8 @@ class Lake(Closing):
 
     def table(self, name: str) -> Table:
         """Return a table by name, or raise NotFound with the nearest name."""
+        from windrow.table import Table
+
         try:
             self.context.metastore.table(name)
         except NotFound as error:
@@ -209,12 +254,17 @@ class Lake(Closing):
 
     def _is_lost(self, name: str) -> bool:
         """Whether the folder of a name holds a table that the metastore does not know."""
+        from windrow.identity.folders import has_log, is_dropped
+        from windrow.model.ids import check_name
+
         if check_name(name) is not None or name in self.context.metastore.folders():
             return False
         return has_log(self.context.store, name) and not is_dropped(self.context.store, name)
 
     def tables(self) -> Rows[TableRow]:
         """Return all tables, by name."""
+        from windrow.inspection import tables_as_rows
+
         return tables_as_rows(self.context.metastore.tables())
 
     def sql(self, query: str, params: Parameters = None, *, tables: Mapping[str, object] | None = None) -> Answer:
@@ -228,7 +278,17 @@ class Lake(Closing):
         >>> lake.sql("select * from metrics, 's3://bucket/raw/*.parquet' as raw where ...")  # doctest: +SKIP
         >>> lake.sql("select * from metrics join hosts using (host) where env = ?", ["prod"])  # doctest: +SKIP
         """
-        return self._started().answer(self._queries.request(query, params, tables))
+        direct = None if params or tables else self.answer_directly(query)
+        return direct or self._started().answer(self._queries.request(query, params, tables))
+
+    def answer_directly(self, query: str) -> Answer | None:
+        """Answer a plain query before the engine of the lake is loaded; None where it takes the engine.
+
+        The first queries of a process are answered so by `sql`.
+        """
+        unopened = self._unopened
+        rows = None if unopened is None else unopened.direct.answer(query)
+        return None if rows is None else Answer(rows)
 
     def stream(self, query: str, params: Parameters = None, *, tables: Mapping[str, object] | None = None) -> Stream:
         """Answer a query batch by batch, as they are worked out; the answer need not fit in memory.
@@ -300,14 +360,29 @@ class Lake(Closing):
 
     def questdb(self, path: str | Path, *, native: Native = "refuse", recover: bool = False) -> Database:
         """Open the folder of a QuestDB database, read-only, with the limits of this lake; see docs/questdb.md."""
+        from windrow.databases import open_database
+
         return open_database(path, native=native, recover=recover, limits=self.context.limits)
 
     def close(self) -> None:
         """Close the lake: queries that are running end with `Closed`, and so do later calls."""
         self._is_closed = True
+        with self._opening:
+            if self._unopened is not None:
+                self._unopened.direct.close()
+                return
         self._queries.close()
         self.cache.record()
         self.context.close()
+
+
+class Unopened:
+    """A lake that was found whole, and is opened when its first answers are given or something else is wanted."""
+
+    def __init__(self, url: str, direct: DirectAnswers, open_: Callable[[], Context]) -> None:
+        self.url = url
+        self.direct = direct
+        self.open = open_
 
 
 def connect(  # noqa: PLR0913 - each is a word that a user may say
@@ -366,7 +441,52 @@ def open_lake(
     Without `prune` queries read every row, so that an answer can be had that does not depend on metadata. `forcing` has
     rows arrive in one way. Both are for tests and diagnosis.
     """
-    settings = cache if isinstance(cache, CacheSettings) else DEFAULT_CACHE
+    settings = LearningSettings.of(statistics)
+    opening = partial(_context, str(url), metastore, store_options, cache, prune=prune, statistics=settings, **parts)
+    is_plain = metastore is None and not store_options and prune and (cache is None or cache is DEFAULT_CACHE)
+    direct = _direct(url, **parts) if is_plain and _ENGINE not in sys.modules else None
+    given = opening() if direct is None else Unopened(Path(url).expanduser().resolve().as_uri(), direct, opening)
+    return Lake(given, sidecars_beside=beside, cache=_settings(cache))
+
+
+_ENGINE = "windrow.engines.lake_queries"
+"""Once it is loaded, nothing is faster."""
+
+
+def _direct(
+    url: str | Path, *, accept: Accept | None = None, sandbox: bool = False, limits: Limits = NO_LIMITS, **parts: Any
+) -> DirectAnswers | None:
+    """The first answers of a lake that is whole, in a local folder, and is opened in no special way."""
+    is_folder = ":" not in str(url) and "\0" not in str(url)
+    if not is_folder or accept is not None or sandbox or parts.keys() - {"create"}:
+        return None
+    return DirectAnswers.of(Path(url).expanduser(), limits)
+
+
+def _settings(cache: Cache[bytes] | CacheSettings | None) -> CacheSettings | None:
+    return cache if cache is None or isinstance(cache, CacheSettings) else DEFAULT_CACHE
+
+
+def _context(
+    url: str,
+    metastore: str | None,
+    store_options: Mapping[str, str] | None,
+    cache: Cache[bytes] | CacheSettings | None,
+    *,
+    prune: bool,
+    statistics: LearningSettings,
+    **parts: Any,
+) -> Context:
+    import os
+
+    from windrow.cache import MemoryCache, cache_folder, counted, default_cache
+    from windrow.context import Context
+    from windrow.planning.data_files import weight_of
+    from windrow.reading.cells import Cells
+    from windrow.statistics.cached_catalog import CachedCatalog
+    from windrow.statistics.catalog import FolderCatalog
+
+    settings = _settings(cache) or DEFAULT_CACHE
     caches: dict[str, Any] = {
         "cache": counted(default_cache(cache) if isinstance(cache, CacheSettings) else cache),
         "parsed": None if cache is None else MemoryCache(settings.parsed_bytes, weigh=weight_of, name="parsed"),
@@ -377,7 +497,5 @@ def open_lake(
     if isinstance(cache, CacheSettings) and cache.disk_bytes:
         folder = (cache.folder or cache_folder(os.environ)) / "statistics"
         caches["learnt"] = CachedCatalog(FolderCatalog(folder))
-    parts["statistics"] = LearningSettings.of(statistics)
     parts |= {name: part for name, part in caches.items() if part is not None}
-    context = Context.open(str(url), metastore, store_options, prune=prune, **parts)
-    return Lake(context, sidecars_beside=beside, cache=None if cache is None else settings)
+    return Context.open(url, metastore, store_options, prune=prune, statistics=statistics, **parts)

@@ -10,8 +10,8 @@ from sqlalchemy import make_url, text
 
 from windrow.errors import ConfigError, Incompatible, MetastoreError, NotFound
 from windrow.metastore import SqlMetastore, database
-from windrow.metastore.filesystem import network_file_system
 from windrow.metastore.migrate import revisions
+from windrow.network_disks import network_file_system
 from windrow.testing.metastore_cases.samples import a_table, everything
 
 NETWORK_MOUNTS = Path(__file__).with_name("mountinfo.txt")

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from tests.reading.samples import put_file
 
 from windrow.cache import CacheKey, MemoryCache
-from windrow.engines.duckdb.filesystem import VirtualFileSystem, new_database
+from windrow.engines.duckdb.database import new_database
+from windrow.engines.duckdb.filesystem import VirtualFileSystem
 from windrow.planning.address_space import Part, Piece
 from windrow.planning.data_files import open_sidecars
 from windrow.planning.row_cuts import MOST_ANEW, cut_by_rows

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from windrow.cache.disk import DiskCache
@@ -12,26 +11,9 @@ from windrow.cache.layers import LayeredCache
 from windrow.cache.memory import MemoryCache
 from windrow.cache.protocol import Cache, CacheKey, CacheKind
 from windrow.cache.routing import RoutingCache
+from windrow.model.cache_settings import CacheSettings
 
 __all__ = ["CacheSettings", "DefaultCache", "cache_folder", "default_cache"]
-
-_MIB = 2**20
-
-
-@dataclass(frozen=True, slots=True)
-class CacheSettings:
-    """How much may be cached where."""
-
-    memory_bytes: int = 256 * _MIB
-    """For bytes, in memory."""
-    parsed_bytes: int = 256 * _MIB
-    """For what was parsed from them, in memory, by its real footprint."""
-    decoded_bytes: int = 128 * _MIB
-    """For columns of local files that queries read again and again, decoded, in memory; 0 caches none."""
-    disk_bytes: int = 10 * 1024 * _MIB
-    """For bytes of remote files, on the disk; 0 keeps none."""
-    folder: Path | None = None
-    """Where on the disk; None is `windrow` in the user's cache folder."""
 
 
 def cache_folder(environ: Mapping[str, str]) -> Path:

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from windrow.cli.invocation import Invocation
-from windrow.cli.sql_output import MOST_SHOWN, Format, shown, write, written_aside
+from windrow.cli.sql_output import MOST_SHOWN, Format, Shown, shown, shown_answer, write, write_answered, written_aside
 from windrow.model.units import format_count
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["output_options", "write_answer"]
+    from windrow.lake import Lake
+
+__all__ = ["output_options", "write_answer", "write_directly"]
 
 
 def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -46,11 +48,28 @@ def write_answer(
         sys.stdout.buffer.flush()
 
 
+def write_directly(lake: Lake, query: str, form: Format) -> bool:
+    """Write the answer of a plain query to stdout before the engine is loaded; whether that could be done."""
+    start = time.perf_counter()
+    answer = lake.answer_directly(query) if form in (Format.TABLE, Format.JSON) else None
+    if answer is None:
+        return False
+    if form is Format.TABLE and sys.stdout.isatty():
+        _show(shown_answer(answer, MOST_SHOWN), time.perf_counter() - start)
+    else:
+        write_answered(form, answer, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+    return True
+
+
 def _to_terminal(answer: AbstractContextManager[pa.RecordBatchReader]) -> None:
     start = time.perf_counter()
     with answer as batches:
         rows = shown(batches, MOST_SHOWN)
-    seconds = time.perf_counter() - start
+    _show(rows, time.perf_counter() - start)
+
+
+def _show(rows: Shown, seconds: float) -> None:
     click.echo(rows.text(short=True))
     click.secho(f"{rows.counted}, {seconds:.3f} s", dim=True)
 

@@ -57,7 +57,7 @@ class Invocation:
     def lake(self, *, create: bool = False, accept: Accept | None = None, sandbox: bool = False) -> Iterator[Lake]:
         """Open the lake for one command; one that is not there is made only by what creates something."""
         from windrow.lake import connect
-        from windrow.learning import LearningSettings
+        from windrow.model.learning_settings import LearningSettings
 
         config = self.config
         options = config.store_options

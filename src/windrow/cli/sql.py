@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from windrow.cli.answers import output_options, write_answer
+from windrow.cli.answers import output_options, write_answer, write_directly
 from windrow.cli.invocation import Invocation
 from windrow.cli.options import Command, pass_invocation
 from windrow.cli.sql_output import Format, chosen_format, explained, is_explain
@@ -48,7 +48,7 @@ def sql(
             run_shell(lake, chosen)
         elif explain or (chosen is Format.TABLE and output is None and is_explain(text)):
             invocation.output.answer(*_explained(lake, text))
-        else:
+        elif output is not None or not write_directly(lake, text, chosen):
             write_answer(invocation, lake.stream(text), chosen, output)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -23,6 +23,7 @@ from windrow.errors import InvalidInput, WindrowError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from windrow.engines.answer import Answer
     from windrow.lake import Lake
 
 __all__ = [
@@ -34,7 +35,9 @@ __all__ = [
     "format_of",
     "is_explain",
     "shown",
+    "shown_answer",
     "write",
+    "write_answered",
     "written_aside",
 ]
 
@@ -101,6 +104,18 @@ def shown(batches: pa.RecordBatchReader, most: int | None) -> Shown:
     return Shown(batches.schema.names, rows, count)
 
 
+def shown_answer(answer: Answer, most: int | None) -> Shown:
+    """Take so many rows of an answer that is there, to show them."""
+    rows = _rows_of(answer)
+    return Shown(answer.names, rows if most is None else rows[:most], len(rows))
+
+
+def _rows_of(answer: Answer) -> list[dict[str, Any]]:
+    if answer.is_plain:
+        return answer.to_dict()
+    return [row for batch in answer.table.to_batches() for row in _rows(batch)]
+
+
 def _short(name: str, value: Any) -> str:
     text = literal(name, value)
     return text if len(text) <= _MOST_LETTERS else text[: _MOST_LETTERS - 1] + "…"
@@ -123,6 +138,8 @@ def _values(column: pa.Array) -> list[Any]:
 
 def is_explain(query: str) -> bool:
     """Whether a query begins with EXPLAIN, so that its answer is text for people."""
+    if "explain" not in query.lower():
+        return False
     from windrow.engines.duckdb.explaining import explain_request
 
     return explain_request(query) is not None
@@ -135,7 +152,10 @@ def explained(lake: Lake, query: str) -> tuple[dict[str, Any], str]:
 
 
 def _write_table(batches: pa.RecordBatchReader, sink: BinaryIO) -> int:
-    rows = shown(batches, None)
+    return _write_shown(shown(batches, None), sink)
+
+
+def _write_shown(rows: Shown, sink: BinaryIO) -> int:
     sink.write((rows.text(short=False) + "\n").encode())
     return rows.count
 
@@ -177,15 +197,15 @@ def _as_text(kind: pa.DataType) -> Callable[[Any], str | None] | None:
     return None
 
 
-def _write_json(batches: pa.RecordBatchReader, sink: BinaryIO) -> int:
+def _write_json(pieces: Iterable[Sequence[dict[str, Any]]], sink: BinaryIO) -> int:
     """A list with one object to a line."""
     count = 0
     sink.write(b"[")
-    for batch in batches:
-        lines = [to_json(row, indent=None) for row in _rows(batch)]
+    for rows in pieces:
+        lines = [to_json(row, indent=None) for row in rows]
         start = ",\n" if count else "\n"
         sink.write((start + ",\n".join(lines)).encode() if lines else b"")
-        count += batch.num_rows
+        count += len(lines)
     sink.write(b"\n]\n" if count else b"]\n")
     return count
 
@@ -223,9 +243,17 @@ def write(form: Format, batches: pa.RecordBatchReader, sink: BinaryIO) -> int:
         case Format.CSV:
             return _write_csv(batches, sink)
         case Format.JSON:
-            return _write_json(batches, sink)
+            return _write_json(map(_rows, batches), sink)
         case Format.PARQUET:
             return _write_parquet(batches, sink)
+
+
+def write_answered(form: Format, answer: Answer, sink: BinaryIO) -> None:
+    """Write an answer that is there, as a table or as JSON."""
+    if form is Format.TABLE:
+        _write_shown(shown_answer(answer, None), sink)
+    else:
+        _write_json([_rows_of(answer)], sink)
 
 
 @contextmanager

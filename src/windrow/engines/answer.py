@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import html
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
+from windrow.engines.direct.rows import DirectRows
 from windrow.extras import require
 
 if TYPE_CHECKING:
     import polars as pl
+    import pyarrow as pa
 
 __all__ = ["Answer"]
 
@@ -19,11 +18,39 @@ _MOST_ROWS, _MOST_WIDTH, _MOST_CELL = 20, 160, 40
 """So much is shown of an answer; all of it is there."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
 class Answer:
     """The answer to a query, held as Arrow. It shows itself as a table, of which the first rows are printed."""
 
-    table: pa.Table
+    __slots__ = ("_rows", "_table")
+
+    def __init__(self, rows: pa.Table | DirectRows) -> None:
+        self._rows = rows if isinstance(rows, DirectRows) else None
+        self._table = None if isinstance(rows, DirectRows) else rows
+
+    @property
+    def table(self) -> pa.Table:
+        """The rows as an Arrow table."""
+        if self._table is None and self._rows is not None:
+            # Two threads that come at once make equal ones.
+            self._table = self._rows.to_arrow()
+        return self._table
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the rows are there as Python values, and not as Arrow."""
+        return self._rows is not None
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        return list(self._rows.names if self._rows is not None else self.table.column_names)
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """Return one tuple of plain Python values for each row."""
+        if self._rows is not None:
+            return list(self._rows.rows)
+        columns = [column.to_pylist() for column in self.table.columns]
+        return list(zip(*columns, strict=True)) if columns else []
 
     def to_arrow(self) -> pa.Table:
         """Return the answer as an Arrow table."""
@@ -44,14 +71,14 @@ class Answer:
 
     def to_dict(self) -> list[dict[str, Any]]:
         """Return one dictionary for each row."""
-        rows: list[dict[str, Any]] = self.table.to_pylist()
-        return rows
+        names = self.names
+        return [dict(zip(names, row, strict=True)) for row in self.fetchall()]
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.table.__arrow_c_stream__(requested_schema)
 
     def __len__(self) -> int:
-        return int(self.table.num_rows)
+        return len(self._rows.rows) if self._rows is not None else int(self.table.num_rows)
 
     def __repr__(self) -> str:
         columns = [_Shown.of(field, self.table[place]) for place, field in enumerate(self.table.schema)]
@@ -60,6 +87,8 @@ class Answer:
         return "\n".join([*(line.rstrip() for line in lines), *self._rest(left_out)])
 
     def _repr_html_(self) -> str:
+        import html
+
         shown = self.table.slice(0, _MOST_ROWS).to_pylist()
         names = self.table.column_names
         head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
@@ -89,6 +118,8 @@ class _Shown:
     def of(cls, field: pa.Field, values: pa.ChunkedArray) -> _Shown:
         cells = [_cell(value) for value in values.slice(0, _MOST_ROWS).to_pylist()]
         width = max([len(_cell(field.name)), *map(len, cells)])
+        import pyarrow as pa
+
         kind = field.type
         is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
         align = str.rjust if is_number else str.ljust

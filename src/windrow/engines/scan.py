@@ -15,7 +15,8 @@ import duckdb
 import pyarrow as pa
 
 from windrow.engines.arrow import RowStream, count_rows, plan_of, scanning_cursor, virtual_files
-from windrow.engines.duckdb.filesystem import LentFiles, new_database
+from windrow.engines.duckdb.database import new_database
+from windrow.engines.duckdb.filesystem import LentFiles
 from windrow.engines.duckdb.interrupting import heeding_ctrl_c
 from windrow.engines.duckdb.relations import Relation
 from windrow.engines.selection import Selection, condition_text

@@ -10,15 +10,11 @@ import logging
 from dataclasses import dataclass
 
 from windrow.errors import AlreadyExists, Damaged, Incompatible, InvalidInput, NotFound, StorageError
+from windrow.identity.names import BESIDE, MARKER, MARKER_FORMAT
 from windrow.storage import Store
 
 __all__ = ["BESIDE", "MARKER", "Marker"]
 
-MARKER = "_windrow.json"
-BESIDE = "windrow.db"
-"""The metastore in the lake's own folder: it moves with the lake, so its address is its name."""
-
-_FORMAT = 1
 _log = logging.getLogger(__name__)
 
 
@@ -48,7 +44,7 @@ class Marker:
     def to_bytes(self) -> bytes:
         """Return the content of the file."""
         kind = "sqlite" if self.metastore == BESIDE else self.metastore.partition(":")[0]
-        content = {"format": _FORMAT, "lake_id": self.lake_id, "kind": kind, "metastore": self.metastore}
+        content = {"format": MARKER_FORMAT, "lake_id": self.lake_id, "kind": kind, "metastore": self.metastore}
         return json.dumps(content, indent=2).encode() + b"\n"
 
     def write(self, store: Store, *, over: bool = False) -> Marker:
@@ -76,6 +72,6 @@ def _parsed(data: bytes, name: str) -> Marker:
         raise Damaged(
             f"{name} is not what Windrow writes there; delete it, it is written again from the metastore"
         ) from error
-    if made[0] != _FORMAT:
+    if made[0] != MARKER_FORMAT:
         raise Incompatible(f"{name} was written by a newer Windrow (format {made[0]}); install a newer Windrow")
     return made[1]

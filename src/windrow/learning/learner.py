@@ -21,8 +21,8 @@ from windrow.learning.earnings import Earnings
 from windrow.learning.fetched_bytes import FetchedBytes
 from windrow.learning.log import QueryLog, ReportedScan, ScannedRelation
 from windrow.learning.scanned_files import FlatColumn, ScannedFile, load_together, whole_row_groups
-from windrow.learning.settings import LearningSettings
 from windrow.learning.tasks import Rank, Task, Tasks, tasks_of
+from windrow.model.learning_settings import LearningSettings
 from windrow.model.predicate import columns_of
 from windrow.planning.data_files import DataFile, file_id_of, local_sidecar
 from windrow.planning.scan_context import ScanContext

@@ -40,9 +40,9 @@ from windrow.errors import (
 )
 from windrow.extras import require
 from windrow.metastore.dialect import COMPILED, DRIVER
-from windrow.metastore.filesystem import network_file_system
 from windrow.metastore.migrate import revisions, upgrade
 from windrow.metastore.stored import REBUILD
+from windrow.network_disks import network_file_system
 
 __all__ = ["Clock", "Database", "plain_address"]
 

@@ -9,7 +9,10 @@ from typing import Any
 
 from windrow.errors import ConfigError
 
-__all__ = ["NO_LIMITS", "Limits"]
+__all__ = ["NO_LIMITS", "READ_OVER", "Limits"]
+
+READ_OVER = 128 * 2**10
+"""So much between two ranges of bytes is read with them: a further read would cost as much."""
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(%|bytes?|([kmgt])?(i)?b)", re.IGNORECASE)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}

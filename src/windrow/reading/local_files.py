@@ -8,20 +8,19 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from windrow.model.limits import READ_OVER
 from windrow.planning.data_files import DataFile
 from windrow.planning.virtual_file import VirtualFile
 from windrow.reading.needed_ranges import needed_bytes
 from windrow.storage import LocalFiles, OpenFile
 
-__all__ = ["READ_OVER", "NearFile", "OpenFiles", "announce"]
+__all__ = ["NearFile", "OpenFiles", "announce"]
 
 _MOST_OPEN = 256
 _LARGE = 4 * 2**20
 """For smaller files nobody waits long."""
 _AHEAD = 64 * 2**20
 """What lies this far behind a read is announced with it."""
-READ_OVER = 128 * 2**10
-"""So much between two ranges is read with them: a further read would cost as much."""
 
 
 class OpenFiles:

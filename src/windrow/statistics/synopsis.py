@@ -15,14 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from windrow.model.learning_settings import MOST_SYNOPSES
 from windrow.pruning.bounds import Bounds, Mask
 from windrow.pruning.types import ColumnType, Family
 from windrow.statistics.values import column_type_of, decimals_of, extent_of, numbers_of, used_values
 
 __all__ = ["LONGEST_BOUND", "MOST_SYNOPSES", "Facts", "Synopses", "facts_of", "facts_of_parts", "group_size_for"]
 
-MOST_SYNOPSES = 100
-"""Synopses of a column in one file."""
 LONGEST_BOUND = 64
 """Bytes of a bound that is text or binary."""
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
-from uuid import uuid4
 
 import duckdb
 import pyarrow as pa
@@ -21,9 +18,10 @@ from windrow.bounded import BoundedCache
 from windrow.engines.answer import Answer
 from windrow.engines.duckdb.callers import words_of
 from windrow.engines.duckdb.constants import Constants
+from windrow.engines.duckdb.database import spilling_database
 from windrow.engines.duckdb.execution import Execution
 from windrow.engines.duckdb.explaining import ExplainRequest, ExplainSink, PlanSink, as_table, explain_request
-from windrow.engines.duckdb.filesystem import VirtualFileSystem, new_database
+from windrow.engines.duckdb.filesystem import VirtualFileSystem
 from windrow.engines.duckdb.interrupting import Worker, heeding_ctrl_c
 from windrow.engines.duckdb.join_estimates import EstimatedJoins, estimated_joins
 from windrow.engines.duckdb.join_orders import in_better_order
@@ -86,7 +84,7 @@ class DuckDBEngine:
         self._context = context
         self._worker = Worker()
         self.files = VirtualFileSystem()
-        self._connection = _connected(limits or (NO_LIMITS if context is None else context.limits))
+        self._connection = spilling_database(limits or (NO_LIMITS if context is None else context.limits))
         self._connection.register_filesystem(self.files)
         self._guard = Guard() if sandbox else None
         # Scans of all lakes share a confined engine, which holds on to nothing of them.
@@ -401,15 +399,6 @@ def _confined(cursor: duckdb.DuckDBPyConnection, request: Request, guard: Guard)
     names = guard.names(cursor, request.query)
     check_tables(names, [*request.tables.named(path[0] for path in names.tables), *request.frames])
     return replace(request, files=lambda _: None, databases=None, variables=lambda _: {})
-
-
-def _connected(limits: Limits) -> duckdb.DuckDBPyConnection:
-    connection = new_database(limits)
-    # Variables of this program are nobody's tables.
-    connection.execute("SET GLOBAL python_enable_replacements = false")
-    spilled = Path(tempfile.gettempdir()) / f"windrow-{uuid4().hex}"
-    connection.execute("SET temp_directory = ?", [str(spilled)])
-    return connection
 
 
 def _session(connection: duckdb.DuckDBPyConnection, views_of: Callable[[duckdb.DuckDBPyConnection], Views]) -> Session:

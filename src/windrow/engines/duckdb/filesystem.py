@@ -8,43 +8,21 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-import duckdb
 from fsspec.spec import AbstractFileSystem
 
-from windrow import forking
 from windrow.errors import AlreadyExists
-from windrow.model.limits import NO_LIMITS, Limits
 from windrow.planning.virtual_file import VirtualFile
-from windrow.reading.local_files import READ_OVER
 from windrow.reading.pins import Hold
 from windrow.reading.read_context import ReadContext
 from windrow.reading.virtual_reader import VirtualReader
 from windrow.storage.handles import Handle
 
-__all__ = ["PROTOCOL", "LentFiles", "VirtualFileSystem", "new_database"]
+__all__ = ["PROTOCOL", "LentFiles", "VirtualFileSystem"]
 
 PROTOCOL = "windrow"
 """Paths of virtual files begin so."""
 _MADE = datetime(2000, 1, 1, tzinfo=UTC)
 _numbers = itertools.count(1)
-
-
-def new_database(limits: Limits = NO_LIMITS) -> duckdb.DuckDBPyConnection:
-    """An empty database in memory that tells times in UTC, and is set to what suits virtual files."""
-    with forking.working():
-        connection = duckdb.connect(":memory:")
-    for name, value in (("threads", limits.threads), ("memory_limit", limits.memory_text)):
-        if value is not None:
-            connection.execute(f"SET GLOBAL {name} = ?", [value])
-    connection.execute("SET GLOBAL TimeZone = 'UTC'")
-    # Each query runs on a cursor, which inherits global settings alone.
-    # What is worth caching of our files is in our own cache.
-    connection.execute("SET GLOBAL enable_external_file_cache = false")
-    # Bytes are fetched ahead by us; what is read long before it is decoded, or by another thread, is far from the core.
-    connection.execute("SET GLOBAL async_threads = 0")
-    connection.execute("SET GLOBAL read_ahead_depth = 0")
-    connection.execute(f"SET GLOBAL parquet_prefetch_column_gap = {READ_OVER}")
-    return connection
 
 
 class VirtualFileSystem(AbstractFileSystem):  # type: ignore[misc]

@@ -6,9 +6,11 @@ import math
 from dataclasses import dataclass
 
 from windrow.errors import InvalidInput
-from windrow.statistics.synopsis import MOST_SYNOPSES
 
-__all__ = ["NOTHING_LEARNT", "LearningSettings"]
+__all__ = ["MOST_SYNOPSES", "NOTHING_LEARNT", "LearningSettings"]
+
+MOST_SYNOPSES = 100
+"""Synopses of a column in one file."""
 
 
 @dataclass(frozen=True, slots=True)

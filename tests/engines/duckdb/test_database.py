@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from windrow.engines.duckdb.filesystem import new_database
-from windrow.reading.local_files import READ_OVER
+from windrow.engines.duckdb.database import new_database
+from windrow.model.limits import READ_OVER
 
 
 def test_databases_of_ours_leave_fetching_ahead_to_us():
