@@ -13,6 +13,7 @@ from windrow import forking
 from windrow.closing import Closing
 from windrow.engines.answer import Answer
 from windrow.engines.direct.answers import DirectAnswers
+from windrow.engines.direct.unopened import Unopened
 from windrow.errors import AlreadyExists, Closed, NotFound, WindrowError
 from windrow.model.cache_settings import CacheSettings
 from windrow.model.learning_settings import LearningSettings
@@ -279,7 +280,9 @@ class Lake(Closing):
         >>> lake.sql("select * from metrics join hosts using (host) where env = ?", ["prod"])  # doctest: +SKIP
         """
         direct = None if params or tables else self.answer_directly(query)
-        return direct or self._started().answer(self._queries.request(query, params, tables))
+        if direct is not None:
+            return direct
+        return self._started().answer(self._queries.request(query, params, tables))
 
     def answer_directly(self, query: str) -> Answer | None:
         """Answer a plain query before the engine of the lake is loaded; None where it takes the engine.
@@ -374,15 +377,6 @@ class Lake(Closing):
         self._queries.close()
         self.cache.record()
         self.context.close()
-
-
-class Unopened:
-    """A lake that was found whole, and is opened when its first answers are given or something else is wanted."""
-
-    def __init__(self, url: str, direct: DirectAnswers, open_: Callable[[], Context]) -> None:
-        self.url = url
-        self.direct = direct
-        self.open = open_
 
 
 def connect(  # noqa: PLR0913 - each is a word that a user may say

@@ -12,9 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 from tests.reading.samples import metrics, parquet, put_file
 
+from windrow.model.limits import READ_OVER
 from windrow.planning.scan_context import ScanContext
 from windrow.planning.scan_plan import plan_files
-from windrow.reading.local_files import READ_OVER, NearFile, OpenFiles
+from windrow.reading.local_files import NearFile, OpenFiles
 from windrow.reading.needed_ranges import needed_bytes
 from windrow.reading.plain_paths import plain_paths
 from windrow.reading.read_context import ReadContext

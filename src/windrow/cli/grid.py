@@ -23,9 +23,7 @@ class Grid:
     @property
     def widths(self) -> list[int]:
         """How many places of a terminal each column takes."""
-        from rich.cells import cell_len
-
-        return [max(map(cell_len, column)) for column in zip(self.titles, *self.rows, strict=True)]
+        return [max(map(_places, column)) for column in zip(self.titles, *self.rows, strict=True)]
 
     def first(self, count: int) -> Grid:
         """Return the first columns alone."""
@@ -72,10 +70,17 @@ class Grid:
         return captured.get().rstrip("\n")
 
     def _line(self, row: Sequence[str], widths: list[int]) -> str:
-        from rich.cells import cell_len
-
         def padded(cell: str, width: int, right: bool) -> str:  # noqa: FBT001
-            spaces = " " * (width - cell_len(cell))
+            spaces = " " * (width - _places(cell))
             return spaces + cell if right else cell + spaces
 
         return _GAP.join(padded(*each) for each in zip(row, widths, self.right, strict=True)).rstrip()
+
+
+def _places(text: str) -> int:
+    """How many places of a terminal a text takes; plain letters take one each, and need no library to say so."""
+    if text.isascii() and text.isprintable():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
