@@ -89,7 +89,7 @@ class Lake(Closing):
                 if self._unopened is not None:
                     if self._is_closed:
                         raise Closed(f"lake {self.url}: it was closed; connect again")
-                    context = self._unopened.open()
+                    context: Context = self._unopened.open()
                     self._opened = context, self._queries_of(context)
                     self._unopened = None
         return self._opened
