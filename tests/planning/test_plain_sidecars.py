@@ -20,7 +20,7 @@ from windrow.planning.scan_plan import ScanPlan, plan_files
 from windrow.planning.sidecar_literals import fitted_to_sidecar
 from windrow.planning.virtual_schema import arrow_schema, schema_of
 from windrow.questions.where import parse_where
-from windrow.reading.decoding import columns_of_schema, decode
+from windrow.reading.decoding import columns_of_schema, load
 from windrow.reading.read_context import ReadContext
 from windrow.reading.virtual_reader import VirtualReader
 from windrow.sidecar import Sidecar
@@ -152,9 +152,9 @@ def test_small_plans_are_decoded_here() -> None:
     [virtual] = planned(store, O3, columns=["sy", "val", "n"]).virtual
     columns = columns_of_schema(virtual.schema)
     assert columns is not None
-    decoded = decode(virtual, range(virtual.row_groups), columns)
-    assert decoded is not None
-    numbers = decoded[0][2].values.view("<i8").tolist()
+    loaded = load(virtual, range(virtual.row_groups), columns)
+    assert loaded is not None
+    numbers = loaded[0][2].data.fixed("u8").values.view("<i8").tolist()
     assert numbers == pq.read_table(O3 / "data.parquet")["n"].to_pylist()
 
 

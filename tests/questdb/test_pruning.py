@@ -202,7 +202,7 @@ def check(snapshot, count: int, seed: int) -> tuple[int, int]:
 def row_groups(virtual) -> list[tuple[tuple[str, int], int]]:
     """The file and the number of each row group that is read, and its rows."""
     places = zip(virtual.placed.places.tolist(), virtual.placed.rows.tolist(), strict=True)
-    return [((virtual.files[file].uri, group), rows) for (file, group, _, _), rows in places]
+    return [((virtual.files[file].uri, group), rows) for (file, group, *_), rows in places]
 
 
 def comparable(table: pa.Table, sizes: list[int]) -> pa.Table:

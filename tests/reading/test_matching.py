@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -93,11 +94,35 @@ def test_what_is_not_understood_rules_nothing_out(test):
     assert matching_texts(Or((Comparison("x", Op.EQUAL, "a"), test)), pa.array(TEXTS)) is None
 
 
-def test_floats_are_left_to_the_engine():
-    test = Comparison("x", Op.GREATER, 1.0)
-    assert matching_values(test, np.array([np.nan, 2.0]), pa.float64()) is None
-    assert matching_values(test, np.array([1, 2]), pa.int64()) is None
-
-
 def test_a_value_that_is_no_text_rules_nothing_out():
     assert matching_texts(Comparison("x", Op.EQUAL, "\ud800"), pa.array(TEXTS)) is None
+
+
+FLOATS = st.floats() | st.integers(-3, 3).map(float)
+FLOAT_VALUES = (
+    st.floats(allow_nan=False) | st.integers(-3, 3) | st.sampled_from([Decimal("0.1"), Decimal(10) ** 400, 2**70, 0.1])
+)
+FLOAT_TESTS = st.one_of(
+    st.builds(Comparison, st.just("x"), OPS, FLOAT_VALUES),
+    st.builds(In, st.just("x"), st.lists(FLOAT_VALUES, min_size=1).map(tuple)),
+    st.builds(Between, st.just("x"), FLOAT_VALUES, FLOAT_VALUES),
+)
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
+@given(test=FLOAT_TESTS, values=st.lists(FLOATS))
+def test_no_float_that_passes_is_left_out(kind, test, values):
+    with np.errstate(over="ignore"):
+        values = np.array(values, np.float64).astype(kind.to_pandas_dtype())
+    found = matching_values(test, values, kind)
+    for place, value in enumerate(values.tolist()):
+        assert found is None or found[place] or not matches(test, {"x": value})
+
+
+def test_floats_that_are_far_from_passing_are_left_out():
+    values = np.array([89.0, 90.0, 91.0, np.nan, np.inf, -np.inf])
+    found = matching_values(Comparison("x", Op.GREATER, 90), values, pa.float64())
+    assert found.tolist() == [False, True, True, True, True, False]
+    assert matching_values(In("x", (89, 91)), values, pa.float64()).tolist() == [True, False, True, True, False, False]
+    for odd in ("text", True, float("nan")):
+        assert matching_values(Comparison("x", Op.GREATER, odd), values, pa.float64()) is None

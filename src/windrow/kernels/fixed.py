@@ -38,7 +38,7 @@ from windrow.kernels.hybrid import (
 )
 from windrow.kernels.native import load
 
-__all__ = ["decode_fixed"]
+__all__ = ["decode_fixed", "decode_page"]
 
 Bytes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.uint64]
@@ -216,7 +216,8 @@ def _decode_fixed(
     """Decode one page; the row then, -1 for trouble. Of a form that decodes as a whole `ready` values are `apart`."""
     level_at, level_left, level_bit, level_value = pages[page + LEVELS], 0, -1, 0
     state = (pages[page + VALUES] + 1, 0, -1, 0)
-    seen, done, total = 0, 0, pages[page + COUNT]
+    # Nobody needs what stands behind the wanted rows.
+    seen, done, total = 0, 0, min(pages[page + COUNT], pages[page + LAST])
     while seen < total:
         count, is_set, level_at, level_left, level_bit, level_value = level_run(
             words, pages, page, level_at, level_left, level_bit, level_value
@@ -248,6 +249,29 @@ def _decode_fixed(
 
 
 @kernel
+def decode_page(
+    words: Words,
+    pages: Longs,
+    page: int,
+    entries: Values,
+    apart: Words,
+    ready: int,
+    out: Values,
+    valid: Bytes,
+    row: int,
+) -> tuple[int, int]:
+    """Decode the wanted rows of a page behind a row; the row then, -1 for trouble, and how many values are `apart`.
+
+    They are those of this page already where `ready` is what this returned before; else it is below -1.
+    """
+    if pages[page + FORM] == NULLS:
+        return _null_values(out, valid, row, pages[page + LAST] - pages[page + FIRST]), -1
+    if ready < -1:
+        ready = _decode_apart(words, pages, page, apart, out.itemsize)
+    return _decode_fixed(words, pages, page, entries, apart, ready, out, out.itemsize, valid, row), ready
+
+
+@kernel
 def decode_fixed(words: Words, pages: Longs, entries: Values, out: Values, valid: Bytes) -> int:
     """Decode pages of a fixed-width column into one value for each row; the page in trouble or -1.
 
@@ -260,12 +284,7 @@ def decode_fixed(words: Words, pages: Longs, entries: Values, out: Values, valid
             most = max(most, pages[number * PAGE_WIDTH + COUNT])
     apart = np.empty(most, np.uint64)
     for number in range(pages.size // PAGE_WIDTH):
-        page = number * PAGE_WIDTH
-        if pages[page + FORM] == NULLS:
-            row = _null_values(out, valid, row, pages[page + LAST] - pages[page + FIRST])
-            continue
-        ready = _decode_apart(words, pages, page, apart, out.itemsize)
-        row = _decode_fixed(words, pages, page, entries, apart, ready, out, out.itemsize, valid, row)
+        row, _ = decode_page(words, pages, number * PAGE_WIDTH, entries, apart, -2, out, valid, row)
         if row < 0:
             return number
     return -1

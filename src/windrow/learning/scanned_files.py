@@ -134,7 +134,7 @@ def whole_row_groups(virtual: VirtualFile, sidecars: Mapping[int, Sidecar]) -> d
     """
     found: dict[int, set[int]] = {}
     granules: dict[tuple[int, int], int] = {}
-    for number, row_group, first, stop in virtual.placed.places.tolist():
+    for number, row_group, first, stop, _ in virtual.placed.places.tolist():
         if stop < 0:
             found.setdefault(number, set()).add(row_group)
         else:

@@ -185,12 +185,21 @@ class Unpacked:
         """The column as values of a width."""
         from windrow.kernels.fixed import decode_fixed
 
-        sizes = self.dictionaries[:, 1] - self.dictionaries[:, 0]
-        self._refuse(sizes != self.dictionaries[:, 2] * np.dtype(dtype).itemsize, self.dictionary_owners)
-        entries = self.words.view(np.uint8)[: int(sizes.sum())].view(dtype)
+        entries = self.entries(dtype)
         out, valid = np.empty(self.rows, dtype), np.ones(self.rows, np.uint8)
         self._check(decode_fixed(self.words, self.table.reshape(-1), entries, out, valid), self.owners)
         return Fixed(out, None if valid.all() else valid)
+
+    def entries(self, dtype: Any) -> npt.NDArray[Any]:
+        """The values of all dictionaries, of a width; their bytes are the first of all."""
+        sizes = self.dictionaries[:, 1] - self.dictionaries[:, 0]
+        self._refuse(sizes != self.dictionaries[:, 2] * np.dtype(dtype).itemsize, self.dictionary_owners)
+        return self.words.view(np.uint8)[: int(sizes.sum())].view(dtype)
+
+    @property
+    def page_rows(self) -> Longs:
+        """The wanted rows of each page."""
+        return self.table[:, _LAST] - self.table[:, _FIRST]
 
     def decimals(self, width: int) -> Fixed:
         """The column as decimals of 16 bytes, from numbers of a width with the high byte first.

@@ -98,7 +98,7 @@ class Groups(NamedTuple):
     """Row groups of the virtual file, as arrays."""
 
     places: NDArray[np.int64]
-    """The file of each, its row group there, and its granules, as `Placed` has them: they are read in this order."""
+    """The file of each, its row group and rows there, as `Placed` has them: they are read in this order."""
     rows: NDArray[np.int64]
     chunks: NDArray[np.void]
     """By row group and leaf."""
@@ -183,7 +183,7 @@ class AddressSpace:
         is_null[:, np.setdiff1d(np.arange(is_null.shape[1]), there)] = True
         for group, leaf in np.argwhere(is_null).tolist():
             placed[group, leaf] = self._null(self._schema.leaves[leaf], int(rows[group]))
-        places = np.array([(piece.file, piece.group, -1, -1) for piece in pieces], np.int64)
+        places = np.array([(piece.file, piece.group, -1, -1, 0) for piece in pieces], np.int64)
         self._groups.append(Groups(places, rows, placed, is_null, [_bytes(part.sidecar)] * len(pieces)))
 
     def _place_run(
@@ -239,17 +239,18 @@ _RunOf: TypeAlias = Callable[[int, NDArray[np.void]], PageRun]
 """Gives the run of a column, by its position in the file and the record of its chunk."""
 
 
-def _rows_of(part: Part, piece: Piece) -> tuple[int, tuple[int, int], _RunOf]:
+def _rows_of(part: Part, piece: Piece) -> tuple[int, tuple[int, int, int], _RunOf]:
     """Of a piece that is not whole: how many rows it has, which, and the run of each column."""
     if piece.cut is not None:
         # Numbers of granules are never below -1.
-        place = piece.cut.rows.start, -2 - piece.cut.rows.stop
+        place = piece.cut.rows.start, -2 - piece.cut.rows.stop, piece.cut.rows.start
         return len(piece.cut.rows), place, partial(_run_of_rows, piece.cut)
     granules = part.sidecar.extensions.granules(piece.unit)
     assert granules is not None  # noqa: S101 (the plan cuts only row groups that have granules)
     assert piece.stop is not None  # noqa: S101 (else it is whole)
     rows = int(granules.rows[piece.first : piece.stop].sum())
-    return rows, (piece.first, piece.stop), partial(_run_of_granules, granules, piece.first, piece.stop)
+    place = piece.first, piece.stop, int(granules.first_rows[piece.first])
+    return rows, place, partial(_run_of_granules, granules, piece.first, piece.stop)
 
 
 def _run_of_rows(cut: RowCut, column: int, chunk: NDArray[np.void]) -> PageRun:

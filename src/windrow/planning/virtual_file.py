@@ -45,7 +45,7 @@ class Placed(NamedTuple):
 
     places: NDArray[np.int64]
     """The file of each, its row group there, and of which granules it is: from the first to before the last; -1 where
-    it is whole. Of rows, the first and -2 less the last."""
+    it is whole. Of rows, the first and -2 less the last. Behind these, the first of its rows there."""
     rows: NDArray[np.int64]
     chunks: NDArray[np.void]
     """By row group and leaf; their offsets are addresses."""
@@ -215,7 +215,7 @@ class CachedSpace:
             self._space.place(Part(sidecar, some))
             for groups in self._space.taken():
                 groups.chunks["data_page_offset"][groups.is_null] += self._nulls_start
-                for file, number, first, stop in groups.places.tolist():
+                for file, number, first, stop, _ in groups.places.tolist():
                     slot = self._slots[file, number, first, stop] = len(self._slots)
                     run = self._space.mapped[before:]
                     self._segments[slot] = run if stop >= 0 else [self._space.segment_of(file)]
@@ -245,7 +245,7 @@ def _place_of(piece: Piece) -> _Place:
 
 def _no_groups(leaves: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.void], NDArray[np.bool_]]:
     return (
-        np.empty((0, 4), np.int64),
+        np.empty((0, 5), np.int64),
         np.empty(0, np.int64),
         np.empty((0, leaves), c.FOOTER_CHUNK),
         np.empty((0, leaves), bool),

@@ -1,36 +1,44 @@
-"""The few rows of a small plan, out of what is cached decoded: no file for an engine to open.
+"""The few rows of a plan that match, out of pages that are cached: no file for an engine to open.
 
 To open a file, an engine parses a footer and reads bytes in many small pieces, and then decodes pages of which it
-needs a few rows. So row groups of files that are read again are decoded here, once, and cached (`reading.cells`).
-Rows that cannot fulfil the predicate are left out before: an engine is given a superset of the rows that matter, as
-with every plan, and filters them itself.
+needs a few rows. Pages of files that are read again are cached here (`reading.cells`). Runs of texts tell first which
+ranges of rows match, then numbers and times in these ranges alone; other columns are read, and decoded, in the pages
+and rows that are left. An engine is given a superset of the rows that matter, as with every plan, and filters them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from functools import cached_property
+from math import inf
+from typing import NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pyarrow.types import is_timestamp as is_time
 
 from windrow.errors import Damaged
 from windrow.model.predicate import And, Predicate, columns_of
+from windrow.parquet.page_reader import Coded, CodedRows, Fixed, Unpacked
 from windrow.planning.virtual_file import VirtualFile
-from windrow.reading.cells import Cells, FixedCells, Key, TextCells
-from windrow.reading.decoding import MOST_BYTES, Column, columns_of_schema, decode
+from windrow.reading.cells import Cells, DecimalPages, FixedPages, Key, Missing, Pages, TextPages, length_of
+from windrow.reading.decoding import DECIMAL, MOST_BYTES, Column, Loaded, columns_of_schema, load
 from windrow.reading.matching import matching_texts, matching_values
+from windrow.reading.read_costs import Decoding, virtual_cost, worth_decoding, worth_looking
 from windrow.reading.virtual_reader import ReadCounts
 from windrow.storage import Store
 
 __all__ = ["Gathered", "decoded_rows"]
 
-MOST_ROWS = 2**17
-_MOST_ROWS_FOR_FEW, _MOST_BYTES_FOR_FEW = 2**21, 2**26
-"""Bounds of what is decoded for rows that were chosen before: an engine would have to decode all of it, and sort it."""
 MOST_COLUMNS = 256
 """Each column costs calls here, however few its rows are; an engine reads many of them faster."""
+
+_MOST_BYTES_FOR_FEW = 2**26
+"""What is read at once for rows that were chosen before."""
+
+_ATTEMPTS = 8
+"""Columns are loaded by stages, and other threads may let them go meanwhile."""
 
 _Longs = NDArray[np.int64]
 
@@ -47,176 +55,230 @@ def decoded_rows(
     virtual: VirtualFile,
     needed: Predicate | None,
     *,
+    threads: int = 1,
     anyway: bool = False,
-    at: NDArray[np.int64] | None = None,
+    at: _Longs | None = None,
 ) -> Gathered | None:
     """The rows of a virtual file that fulfil a predicate, and perhaps others; None where an engine has to read files.
 
-    Files that nobody has read before are left to engines, unless it is to be done `anyway`. `at` are rows that are
-    enough.
+    Files that nobody has read before, and plans that an engine with so many threads reads faster, are left to it,
+    unless it is to be done `anyway`. `at` are rows that are enough, in order: an engine would have to read all.
     """
-    columns = (
-        _columns(cells, virtual) if at is None else _columns(cells, virtual, _MOST_ROWS_FOR_FEW, _MOST_BYTES_FOR_FEW)
-    )
+    anyway = anyway or at is not None
+    columns = _columns(cells, virtual)
     if columns is None:
         return None
-    keys = _keys(virtual)
-    with cells.lock:
-        if not (cells.are_hot(keys) or anyway or at is not None):
-            return None
-        numbers = cells.numbers(keys)
-        missing = _missing(cells, columns, numbers)
-        if not len(missing):
-            return _gathered(cells, virtual, columns, numbers, ReadCounts(0, 0, 0, len(keys)), needed, at)
-    # Others go on with their cells while these are read.
+    rows = _Rows(cells, virtual, columns, needed, None if anyway else threads, at)
+    if not (rows.are_hot or anyway):
+        return None
     try:
-        decoded = decode(virtual, missing.tolist(), columns, most_bytes=_MOST_BYTES_FOR_FEW)
-        if decoded is None:
-            return None
-        values, counts = decoded
-        with cells.lock:
-            numbers = cells.numbers(keys)
-            for column, each in zip(columns, values, strict=True):
-                # The compiler of types does not know that texts go with texts.
-                _of(cells, column).add(numbers[missing], virtual.placed.rows[missing], each)  # type: ignore[arg-type]
-            if len(_missing(cells, columns, numbers)):
-                # Another thread let all cells go meanwhile.
-                return None
-            counts = counts._replace(cache_hits=len(keys) - len(missing))
-            return _gathered(cells, virtual, columns, numbers, counts, needed, at)
+        for _ in range(_ATTEMPTS):
+            try:
+                with cells.lock:
+                    table = rows.table()
+                    cells.shrink()
+                return None if table is None else Gathered(table, rows.counts)
+            except Missing:
+                # Others go on with their cells while these are read.
+                if not rows.load():
+                    return None
     except (Damaged, pa.ArrowInvalid):
-        return None
+        pass
+    return None
 
 
-def _columns(
-    cells: Cells, virtual: VirtualFile, most_rows: int = MOST_ROWS, most_bytes: int = MOST_BYTES
-) -> list[Column] | None:
-    """The columns of a small file that never changes, if all of them can be decoded here."""
-    if not 0 < virtual.rows <= most_rows or int(virtual.chunks[:, 1].sum()) > most_bytes:
-        return None
+def _columns(cells: Cells, virtual: VirtualFile) -> list[Column] | None:
+    """The columns of a file that never changes, if all of them can be decoded here."""
     schema = virtual.schema
     # Values that are decoded here have the type that they had in their epoch.
-    if len(schema.leaves) > MOST_COLUMNS or not virtual.is_steady or virtual.epoch is not None:
+    if not virtual.rows or len(schema.leaves) > MOST_COLUMNS or not virtual.is_steady or virtual.epoch is not None:
+        return None
+    # Pages that were cut by rows are in no file.
+    if (virtual.placed.places[:, 3] < -1).any():
         return None
     columns: list[Column] | None = cells.schemas.get_or_make(schema, lambda: columns_of_schema(schema))
     return columns
 
 
-def _gathered(
-    cells: Cells,
-    virtual: VirtualFile,
-    columns: Sequence[Column],
-    numbers: _Longs,
-    counts: ReadCounts,
-    needed: Predicate | None,
-    at: NDArray[np.int64] | None,
-) -> Gathered:
-    table = _Rows(cells, columns, numbers, virtual.placed.rows).table(needed, at)
-    cells.shrink()
-    return Gathered(table, counts)
-
-
-def _missing(cells: Cells, columns: Sequence[Column], numbers: _Longs) -> _Longs:
-    """The places of cells that lack a column."""
-    return np.flatnonzero(~np.logical_and.reduce([_of(cells, column).has(numbers) for column in columns]))
-
-
-def _of(cells: Cells, column: Column) -> FixedCells | TextCells:
-    if column.dtype is None:
-        return cells.texts(column.name)
-    return cells.fixed(column.name, column.type, column.dtype)
-
-
 def _keys(virtual: VirtualFile) -> list[Key]:
     roots: dict[Store, str] = {}
     keys = []
-    for number, group, first, stop in virtual.placed.places.tolist():
+    for number, group, *_ in virtual.placed.places.tolist():
         file = virtual.files[number]
         root = roots.get(file.store)
         if root is None:
             root = roots[file.store] = str(file.store.root or "")
-        keys.append((root, file.key, group, first, stop))
+        keys.append((root, file.key, group))
     return keys
 
 
 class _Rows:
-    """The rows of some cells."""
+    """The rows of a virtual file that match: looked for again after each time that pages were missing."""
 
-    def __init__(self, cells: Cells, columns: Sequence[Column], numbers: _Longs, rows: _Longs) -> None:
+    def __init__(
+        self,
+        cells: Cells,
+        virtual: VirtualFile,
+        columns: Sequence[Column],
+        needed: Predicate | None,
+        threads: int | None,
+        at: _Longs | None,
+    ) -> None:
         self._cells = cells
+        self._virtual = virtual
         self._columns = columns
-        self._numbers = numbers
-        self._ends = np.cumsum(rows)
-        self._starts = self._ends - rows
-        self._known: dict[str, tuple[NDArray[np.int32], _Longs]] = {}
-
-    def table(self, needed: Predicate | None, at: _Longs | None) -> pa.Table:
-        """The rows that may matter, of some or of all."""
+        self._at = at
+        texts = sum(column.dtype is None for column in columns)
+        self._decoding = Decoding(len(columns) - texts, texts)
+        chunks, values = virtual.row_groups * len(columns), virtual.rows * len(columns)
+        self._virtual_cost = inf if threads is None else virtual_cost(chunks, values, threads)
+        self._keys = _keys(virtual)
         parts = [(part, columns_of(part)) for part in _parts(needed)]
-        tests = {column.name: [part for part, names in parts if names == {column.name}] for column in self._columns}
-        # Texts are few runs, so that they say soonest which rows there are to look at.
-        for column in self._columns:
-            if column.dtype is None:
-                at = self._passing_texts(column, tests[column.name], at)
-        at = np.arange(self._ends[-1]) if at is None else at
-        cell = np.searchsorted(self._ends, at, "right")
-        row = at - self._starts[cell]
-        for column in self._columns:
-            if column.dtype is not None and tests[column.name]:
-                passes = self._passing(column, tests[column.name], cell, row)
-                at, cell, row = at[passes], cell[passes], row[passes]
-        arrays = [self._array(column, at, cell, row) for column in self._columns]
+        tests = [(column, [part for part, names in parts if names == {column.name}]) for column in columns]
+        self._texts = [(column, some) for column, some in tests if some and column.dtype is None]
+        self._numbers = [(column, some) for column, some in tests if some and column.dtype is not None]
+        self._wanted: Sequence[Column] = columns
+        self._ranges = np.empty(0, np.int64)
+        self.counts = ReadCounts(0, 0, 0, len(self._keys))
+
+    @cached_property
+    def are_hot(self) -> bool:
+        """Whether all files were requested before."""
+        with self._cells.lock:
+            return self._cells.are_hot(self._keys)
+
+    def table(self) -> pa.Table | None:
+        """The rows that may matter; None where it is faster to let an engine look for them."""
+        if not self._is_worth_looking():
+            return None
+        self._ranges = self._pieces() if self._at is None else self._chosen(self._at)
+        self._wanted = [column for column, _ in self._texts]
+        for column, tests in self._texts:
+            self._narrow_by_text(column, tests)
+        self._wanted = [column for column, _ in self._numbers]
+        for column, tests in self._numbers:
+            self._narrow_by_number(column, tests)
+        self._wanted = self._columns
+        if not worth_decoding(self._decoding, self._virtual_cost, length_of(self._ranges)):
+            return None
+        arrays = [self._array(column) for column in self._columns]
         return pa.Table.from_arrays(arrays, names=[column.name for column in self._columns])
 
-    def _runs(self, column: Column) -> tuple[NDArray[np.int32], _Longs]:
-        """The runs of a column of texts: the code of each, and where it ends, counted over all cells."""
-        if column.name not in self._known:
-            codes, lengths = self._cells.texts(column.name).runs(self._numbers)
-            self._known[column.name] = codes, np.cumsum(lengths)
-        return self._known[column.name]
+    def _is_worth_looking(self) -> bool:
+        # Texts are looked at in runs, which takes next to nothing.
+        if self._texts:
+            return True
+        tested = len(self._numbers) if any(not is_time(column.type) for column, _ in self._numbers) else 0
+        return worth_looking(self._decoding, self._virtual_cost, self._virtual.rows, tested)
 
-    def _passing_texts(self, column: Column, tests: Sequence[Predicate], at: _Longs | None) -> _Longs | None:
-        """Of the rows, or of all where that is None, those that may pass tests of a column."""
+    def _pieces(self) -> _Longs:
+        """The ranges of rows of all row groups of the file."""
+        placed = self._virtual.placed
+        begins = self._cells.addresses(self._keys) + placed.places[:, 4]
+        return np.stack([begins, begins + placed.rows], axis=1).reshape(-1)
+
+    def _chosen(self, at: _Longs) -> _Longs:
+        """The ranges of rows that were chosen before."""
+        rows = self._virtual.placed.rows
+        ends = np.cumsum(rows)
+        group = np.searchsorted(ends, at, "right")
+        addresses = self._pieces()[::2][group] + at - (ends - rows)[group]
+        begins = np.flatnonzero(np.append(len(at) > 0, addresses[1:] != addresses[:-1] + 1))
+        last = np.append(begins[1:], len(at))[: len(begins)] - 1
+        return np.stack([addresses[begins], addresses[last] + 1], axis=1).reshape(-1)
+
+    def _narrow_by_text(self, column: Column, tests: Sequence[Predicate]) -> None:
+        pages = self._text_pages(column)
         for test in tests:
-            passing = matching_texts(test, self._cells.texts(column.name).arrow)
-            if passing is None:
-                continue
-            # The code of null is the last one.
-            passing, (codes, ends) = np.append(passing, False), self._runs(column)
-            if at is None:
-                found = np.flatnonzero(passing[codes])
-                first = np.where(found > 0, ends[found - 1], 0)
-                at = _spread(first, ends[found] - first)
-            else:
-                at = at[passing[codes[np.searchsorted(ends, at, "right")]]]
-        return at
+            passing = matching_texts(test, pages.texts)
+            if passing is not None:
+                self._ranges = pages.narrow(passing, self._ranges)
 
-    def _passing(self, column: Column, tests: Sequence[Predicate], cell: _Longs, row: _Longs) -> NDArray[np.bool_]:
-        values, valid = _fixed(self._cells, column).take(self._numbers, cell, row)
+    def _narrow_by_number(self, column: Column, tests: Sequence[Predicate]) -> None:
+        from windrow.kernels.ranges import passing_rows
+
+        values, valid = self._number_pages(column).take(self._ranges)
         passes = np.ones(len(values), bool)
         for test in tests:
             found = matching_values(test, values, column.type)
             if found is not None:
                 passes &= found if valid is None else found & valid
-        return passes
+        if not passes.all():
+            out = np.empty(len(self._ranges) + len(passes), np.int64)
+            self._ranges = out[: 2 * passing_rows(self._ranges, passes, out)].copy()
 
-    def _array(self, column: Column, at: _Longs, cell: _Longs, row: _Longs) -> pa.Array:
+    def _array(self, column: Column) -> pa.Array:
         if column.dtype is None:
-            codes, ends = self._runs(column)
-            chosen = codes[np.searchsorted(ends, at, "right")]
-            return self._cells.texts(column.name).arrow.take(pa.array(chosen, mask=chosen < 0))
-        values, valid = _fixed(self._cells, column).take(self._numbers, cell, row)
+            pages = self._text_pages(column)
+            codes, is_set = pages.take(self._ranges)
+            return pages.texts.take(pa.array(codes, mask=None if is_set is None else ~is_set))
+        values, valid = self._number_pages(column).take(self._ranges)
         bitmap = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
         return pa.Array.from_buffers(column.type, len(values), [bitmap, pa.py_buffer(values)])
 
+    def _text_pages(self, column: Column) -> TextPages:
+        return cast("TextPages", self._pages(column))
 
-def _spread(first: _Longs, lengths: _Longs) -> _Longs:
-    """All numbers of ranges, one range behind the other."""
-    return np.repeat(first - (np.cumsum(lengths) - lengths), lengths) + np.arange(int(lengths.sum()))
+    def _number_pages(self, column: Column) -> FixedPages | DecimalPages:
+        return cast("FixedPages | DecimalPages", self._pages(column))
+
+    def _pages(self, column: Column) -> Pages:
+        dtype = column.dtype
+
+        def make() -> Pages:
+            if dtype is None:
+                return TextPages()
+            return DecimalPages(dtype) if dtype == DECIMAL else FixedPages(dtype)
+
+        return self._cells.pages(column.name, column.type, make)
+
+    def load(self) -> bool:
+        """Cache those pages that are missing, of the columns and ranges that were looked at; whether that could be."""
+        with self._cells.lock:
+            groups, columns = self._missing()
+        most = MOST_BYTES if self._at is None else _MOST_BYTES_FOR_FEW
+        read = load(self._virtual, groups.tolist(), columns, most_bytes=most)
+        if read is None:
+            return False
+        loaded, counts = read
+        with self._cells.lock:
+            pieces = self._pieces()[::2][groups]
+            for column, each in zip(columns, loaded, strict=True):
+                _add(self._pages(column), pieces, self._virtual.placed.rows[groups], each)
+        before = self.counts
+        self.counts = ReadCounts(
+            before.reads + counts.reads,
+            before.bytes + counts.bytes,
+            before.requests + counts.requests,
+            min(before.cache_hits, len(self._keys) - len(groups)),
+        )
+        return True
+
+    def _missing(self) -> tuple[_Longs, list[Column]]:
+        """The row groups of the file that have rows in the ranges and lack a column, and columns that one lacks."""
+        pieces = self._pieces()
+        begun = np.searchsorted(np.sort(self._ranges[::2]), pieces[1::2])
+        ended = np.searchsorted(np.sort(self._ranges[1::2]), pieces[::2], "right")
+        touched = np.flatnonzero(begun > ended)
+        ranges = pieces.reshape(-1, 2)[touched].reshape(-1)
+        has = np.array([self._pages(column).has(ranges) for column in self._wanted])
+        lacking = [column for column, each in zip(self._wanted, has, strict=True) if not each.all()]
+        return touched[~has.all(axis=0)], lacking
 
 
-def _fixed(cells: Cells, column: Column) -> FixedCells:
-    return cells.fixed(column.name, column.type, column.dtype or "")
+def _add(pages: Pages, pieces: _Longs, rows: _Longs, loaded: Loaded) -> None:
+    """Cache the pages of some row groups, which begin at addresses and have so many rows."""
+    before = np.cumsum(loaded.rows) - loaded.rows
+    ends = np.cumsum(rows)
+    piece = np.minimum(np.searchsorted(ends, before, "right"), max(len(rows) - 1, 0))
+    starts = pieces[piece] + before - (ends - rows)[piece]
+    match pages, loaded.data:
+        case FixedPages(), Unpacked() as data:
+            pages.add(starts, data)
+        case DecimalPages(), Fixed() as data:
+            pages.add(starts, loaded.rows, data)
+        case TextPages(), Coded() | CodedRows() as data:
+            pages.add(starts, loaded.rows, data)
 
 
 def _parts(needed: Predicate | None) -> tuple[Predicate, ...]:

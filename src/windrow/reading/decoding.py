@@ -1,4 +1,4 @@
-"""Pages of small plans, read and decoded at once: all chunks of a column by one call, from any number of files.
+"""Pages of small plans, read and decompressed at once: all chunks of a column by one call, from any number of files.
 
 Anything odd is left to those who read the virtual file: remote files and such as may change, types that an engine might
 make something else of, pages that cannot be decoded.
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from windrow.model.column_types import type_of
 from windrow.parquet import chunk as c
-from windrow.parquet.page_reader import Chunks, Coded, CodedRows, Fixed, scan_pages, unpack, unreadable
+from windrow.parquet.page_reader import Chunks, Coded, CodedRows, Fixed, Unpacked, scan_pages, unpack, unreadable
 from windrow.parquet.placement import VirtualSchema
 from windrow.parquet.schema import PhysicalType, SchemaElement
 from windrow.planning.virtual_file import Placed, VirtualFile
@@ -25,18 +25,19 @@ from windrow.reading.needed_ranges import Stretches, stretches
 from windrow.reading.virtual_reader import ReadCounts
 from windrow.storage import ByteRange
 
-__all__ = ["MOST_BYTES", "Column", "Decoded", "columns_of_schema", "decode"]
+__all__ = ["DECIMAL", "MOST_BYTES", "Column", "Loaded", "columns_of_schema", "decode", "load"]
 
-MOST_BYTES = 4 * 2**20
+MOST_BYTES = 32 * 2**20
+"""What is read at once, and decompressed in memory."""
 _GAP = 2**14
 """Bytes between two chunks that are read with them: another read would cost more."""
 _WORDS: dict[str, type[np.unsignedinteger[Any]]] = {"i8": np.uint64, "f8": np.uint64, "i4": np.uint32, "f4": np.uint32}
-_DECIMAL = "V16"
+DECIMAL = "V16"
 _WIDEST = 16
 _WHOLE = {PhysicalType.INT32: "i4", PhysicalType.INT64: "i8"}
 
 _Longs = NDArray[np.int64]
-Decoded = Fixed | Coded | CodedRows
+Decoded = Unpacked | Fixed | Coded | CodedRows
 
 
 class Column(NamedTuple):
@@ -71,22 +72,46 @@ def columns_of_schema(schema: VirtualSchema) -> list[Column] | None:
 
 def _written(element: SchemaElement, dtype: str | None) -> tuple[int | None, str | None]:
     """How values are written: the width of decimals in bytes, or the type of numbers."""
-    if dtype != _DECIMAL:
+    if dtype != DECIMAL:
         return None, dtype
     if element.physical_type == PhysicalType.FIXED_LEN_BYTE_ARRAY:
         return (element.type_length if 0 < (element.type_length or 0) <= _WIDEST else None), None
     return None, _WHOLE.get(element.physical_type) if element.physical_type is not None else None
 
 
+class Loaded(NamedTuple):
+    """Pages of one column, which were read together."""
+
+    rows: _Longs
+    """The rows of each page."""
+    data: Decoded
+
+
 def decode(
-    virtual: VirtualFile, groups: Sequence[int], columns: Sequence[Column], *, most_bytes: int = MOST_BYTES
+    virtual: VirtualFile, groups: Sequence[int], columns: Sequence[Column], *, most_bytes: int
 ) -> tuple[list[Decoded], ReadCounts] | None:
     """Some row groups of a virtual file: all of their rows, column by column; None where that is not for here."""
+    read = load(virtual, groups, columns, most_bytes=most_bytes)
+    if read is None:
+        return None
+    return [_whole(each.data, column) for each, column in zip(read[0], columns, strict=True)], read[1]
+
+
+def _whole(data: Decoded, column: Column) -> Decoded:
+    if isinstance(data, Unpacked) and column.word is not None:
+        return data.fixed(_WORDS[column.word])
+    return data
+
+
+def load(
+    virtual: VirtualFile, groups: Sequence[int], columns: Sequence[Column], *, most_bytes: int = MOST_BYTES
+) -> tuple[list[Loaded], ReadCounts] | None:
+    """The pages of some row groups of a virtual file, column by column; None where that is not for here."""
     read = _read(virtual, virtual.placed.take(groups), [column.leaf for column in columns], most_bytes)
     if read is None:
         return None
-    decoded = [_decoded(read, column) for column in columns]
-    whole = [column for column in decoded if column is not None]
+    loaded = [_loaded(read, place, column) for place, column in enumerate(columns)]
+    whole = [column for column in loaded if column is not None]
     return (whole, read.counts) if len(whole) == len(columns) else None
 
 
@@ -96,15 +121,15 @@ class _Read(NamedTuple):
     placed: Placed
     data: bytes
     starts: _Longs
-    """Where in the data each chunk begins, by row group and leaf."""
+    """Where in the data each chunk begins, by row group and column."""
     ends: _Longs
     counts: ReadCounts
 
 
 def _read(virtual: VirtualFile, placed: Placed, leaves: Sequence[int], most_bytes: int) -> _Read | None:
+    placed = placed._replace(chunks=placed.chunks[:, leaves], is_null=placed.is_null[:, leaves])
     starts = c.chunk_starts(placed.chunks)
-    is_read = np.isin(np.arange(starts.shape[1]), leaves) & ~placed.is_null
-    sizes = np.where(is_read, placed.chunks["total_compressed_size"], 0)
+    sizes = np.where(placed.is_null, 0, placed.chunks["total_compressed_size"])
     if int(sizes.sum()) > most_bytes:
         return None
     spans = _joined(stretches(virtual.segments, starts[sizes > 0], (starts + sizes)[sizes > 0]))
@@ -151,20 +176,23 @@ def _pieces(virtual: VirtualFile, spans: Stretches) -> list[bytes] | None:
     return found
 
 
-def _decoded(read: _Read, column: Column) -> Decoded | None:
-    chunks = _chunks(read, column)
+def _loaded(read: _Read, place: int, column: Column) -> Loaded | None:
+    chunks = _chunks(read, place, column)
     pages = scan_pages(np.frombuffer(read.data, np.uint8), chunks)
     if len(unreadable(pages, chunks)):
         return None
     unpacked = unpack(memoryview(read.data), pages, chunks)
+    return Loaded(unpacked.page_rows, _decoded(unpacked, column))
+
+
+def _decoded(unpacked: Unpacked, column: Column) -> Decoded:
+    """Texts as runs, and decimals; numbers stay encoded."""
     if column.dtype is None:
         return unpacked.coded()
     if column.width is not None:
         return unpacked.decimals(column.width)
-    if column.word is None:
-        return None
-    found = unpacked.fixed(_WORDS[column.word])
-    return _widened(found, column.word) if column.dtype == _DECIMAL else found
+    assert column.word is not None  # noqa: S101 (else it is no column of these)
+    return _widened(unpacked.fixed(_WORDS[column.word]), column.word) if column.dtype == DECIMAL else unpacked
 
 
 def _widened(numbers: Fixed, word: str) -> Fixed:
@@ -172,17 +200,17 @@ def _widened(numbers: Fixed, word: str) -> Fixed:
     values = np.empty((len(numbers.values), 2), np.int64)
     values[:, 0] = numbers.values.view(word)
     values[:, 1] = values[:, 0] >> 63
-    return Fixed(values.view(_DECIMAL).reshape(-1), numbers.valid)
+    return Fixed(values.view(DECIMAL).reshape(-1), numbers.valid)
 
 
-def _chunks(read: _Read, column: Column) -> Chunks:
-    placed, leaf = read.placed, column.leaf
+def _chunks(read: _Read, place: int, column: Column) -> Chunks:
+    placed = read.placed
     count = len(placed.rows)
     return Chunks(
-        starts=np.ascontiguousarray(read.starts[:, leaf]),
-        ends=np.ascontiguousarray(read.ends[:, leaf]),
-        values=np.where(placed.is_null[:, leaf], 0, placed.chunks["num_values"][:, leaf]),
-        codecs=placed.chunks["codec"][:, leaf].astype(np.int64),
+        starts=np.ascontiguousarray(read.starts[:, place]),
+        ends=np.ascontiguousarray(read.ends[:, place]),
+        values=np.where(placed.is_null[:, place], 0, placed.chunks["num_values"][:, place]),
+        codecs=placed.chunks["codec"][:, place].astype(np.int64),
         nullable=np.full(count, column.nullable),
         fixed=np.full(count, column.word is not None),
         first=np.zeros(count, np.int64),

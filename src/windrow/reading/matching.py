@@ -6,6 +6,7 @@ None says that a test is not understood here, so that everything may. Nulls pass
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -56,14 +57,16 @@ def _mask(found: pa.Array) -> _Mask:
 
 
 def matching_values(test: Predicate, values: NDArray[Any], kind: pa.DataType) -> _Mask | None:
-    """Which values of whole numbers, decimals or times may pass a test of them; those of null rows may be anything."""
+    """Which numbers or times may pass a test of them; those of null rows may be anything."""
     if values.dtype.kind == "V":
         values, rest = values.view(np.int64).reshape(-1, 2).T
         if (rest != values >> 63).any():
             return None  # there are decimals of more than 64 bits
-    if values.dtype.kind != "i" or not isinstance(test, Test):
+    if values.dtype.kind not in "if" or not isinstance(test, Test):
         return None
     operator = operator_of(test)
+    if values.dtype.kind == "f":
+        return _matching_floats(operator.intervals and operator.intervals(test), values)
     numbers: tuple[Any, ...] = tuple(map(type_of(kind).decoded_number, operator.literals(test)))
     if operator.intervals is None or operator.is_about_text or None in numbers:
         return None
@@ -72,6 +75,35 @@ def matching_values(test: Predicate, values: NDArray[Any], kind: pa.DataType) ->
         lambda comparison, value: getattr(np, comparison)(values, value),
         lambda points: np.isin(values, np.array(points, np.int64)),
     )
+
+
+def _matching_floats(intervals: Sequence[Interval] | None, values: NDArray[np.floating[Any]]) -> _Mask | None:
+    """Which floats may lie in one of some intervals: NaN may, and so may neighbours of their ends.
+
+    How a literal becomes a float is up to the engine, which looks at each row again.
+    """
+    ends = [(_float(each.low, values, -np.inf), _float(each.high, values, np.inf)) for each in intervals or ()]
+    if intervals is None or any(low is None or high is None for low, high in ends):
+        return None
+    passes: _Mask = np.isnan(values)
+    for low, high in ends:
+        passes |= (values >= low) & (values <= high)
+    return passes
+
+
+def _float(value: Any, values: NDArray[np.floating[Any]], beyond: float) -> Any:
+    """The neighbour of a number on the way to infinity, which is that of no number; None for what is no number."""
+    kind = values.dtype.type
+    if value is None:
+        return kind(beyond)
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return None
+    try:
+        with np.errstate(over="ignore"):
+            found = kind(float(value))
+            return None if np.isnan(found) else np.nextafter(found, kind(beyond))
+    except (OverflowError, ValueError):
+        return None
 
 
 def _within(intervals: Sequence[Interval], compare: _Compare, is_one_of: Callable[[list[Any]], _Mask]) -> _Mask:

@@ -243,6 +243,8 @@ def _passing(columns: Columns, group: int, at: _Longs, name: str, test: Predicat
         of_texts: _Mask = passing[codes[np.searchsorted(ends, at, "right")]]
         return of_texts
     found = columns.fixed(name, group)
+    if found.values.dtype.kind == "f":
+        raise UnreadableError  # neighbours of a literal, and NaN, pass there
     passes = _known(matching_values(test, found.values[at], column.type))
     return passes if found.valid is None else passes & (found.valid[at] != 0)
 

@@ -142,7 +142,14 @@ def _chosen(
     if plan.answer is not None and SourceKind.METADATA in allowed:
         return MetadataAnswer(plan, plan.answer)
     if context.decoded is not None and SourceKind.DECODED in allowed and len(plan.virtual) == 1:
-        found = decoded_rows(context.decoded, plan.virtual[0], question.predicate, anyway=anyway, at=rows)
+        found = decoded_rows(
+            context.decoded,
+            plan.virtual[0],
+            question.predicate,
+            threads=context.limits.workers,
+            anyway=anyway,
+            at=rows,
+        )
         if found is not None:
             return DecodedRows(plan, found)
     if SourceKind.PATHS in allowed:
