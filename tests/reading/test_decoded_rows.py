@@ -143,6 +143,12 @@ TESTS = st.one_of(
 CONDITIONS = st.lists(TESTS, min_size=1, max_size=3).map(" and ".join)
 
 
+def plain(schema):
+    """Columns whose texts are in a dictionary, as those of texts that they are to an engine."""
+    kinds = [each.type.value_type if pa.types.is_dictionary(each.type) else each.type for each in schema]
+    return pa.schema([each.with_type(kind) for each, kind in zip(schema, kinds, strict=True)])
+
+
 @settings(max_examples=40, deadline=None)
 @given(where=st.none() | CONDITIONS, columns=st.sets(st.sampled_from(COLUMNS), min_size=1), is_new=st.booleans())
 def test_an_engine_selects_the_same_of_what_is_gathered_as_of_the_file(engine, table, cells, where, columns, is_new):
@@ -156,7 +162,7 @@ def test_an_engine_selects_the_same_of_what_is_gathered_as_of_the_file(engine, t
             rows = as_read(table, each)
             if set(rows.column_names) != set(asked):
                 continue  # files that lack a column, which the table's view adds
-            assert gathered.table.schema == rows.schema.remove_metadata()
+            assert plain(gathered.table.schema) == rows.schema.remove_metadata()
             assert gathered.table.num_rows <= rows.num_rows
             assert differing(engine, gathered.table, rows, where) == 0
 

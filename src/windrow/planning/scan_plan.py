@@ -313,9 +313,9 @@ def _part(
     steps.append(Step("granule keys", "granules", int(counts[cut].sum()), _count(by_keys, counts)))
     steps.append(Step("page index", "granules", _count(by_keys, counts), _count(by_pages, counts)))
     for granules in by_pages:
-        at, mask = granules.row_group, granules.kept
+        at = granules.row_group
         piece = Piece(int(unit.files[at]), at, int(unit.groups[at]))
-        if mask is None or mask.all():
+        if granules.left in {None, int(counts[at])}:
             pieces.append(piece)
         else:
             pieces += [Piece(piece.file, at, piece.group, first, stop) for first, stop in _apart(granules.ranges)]
@@ -324,13 +324,12 @@ def _part(
 
 def _with_rows(found: Sequence[Granules]) -> list[Granules]:
     """The row groups of which something is left."""
-    return [each for each in found if each.kept is None or each.kept.any()]
+    return [each for each in found if each.left != 0]
 
 
 def _count(found: Sequence[Granules], counts: NDArray[np.int64]) -> int:
     """How many granules are left; all of a row group that stays whole."""
-    whole = int(counts[[place for place, kept in found if kept is None]].sum())
-    return whole + sum(int(kept.sum()) for _, kept in found if kept is not None)
+    return sum([int(counts[each.row_group]) if each.left is None else each.left for each in found])
 
 
 def _apart(ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -35,7 +35,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EARLIEST, _LATEST = -(2**63), 2**63
 """No time lies before or after these."""
 _DAY = timedelta(days=1)
-_FEW_SPLITS = 4
+_FEW_SPLITS = 32
 
 
 def plan_table(

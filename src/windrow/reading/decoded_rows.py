@@ -37,6 +37,7 @@ MOST_COLUMNS = 256
 _MOST_BYTES_FOR_FEW = 2**26
 """What is read at once for rows that were chosen before."""
 
+_FEW_TEXTS = 4096
 _ATTEMPTS = 8
 """Columns are loaded by stages, and other threads may let them go meanwhile."""
 
@@ -211,7 +212,11 @@ class _Rows:
         if column.dtype is None:
             pages = self._text_pages(column)
             codes, is_set = pages.take(self._ranges)
-            return pages.texts.take(pa.array(codes, mask=None if is_set is None else ~is_set))
+            numbers = pa.array(codes, mask=None if is_set is None else ~is_set)
+            # An engine compares each text once then. Their number hardly changes from question to question.
+            if len(pages.texts) <= _FEW_TEXTS:
+                return pa.DictionaryArray.from_arrays(numbers, pages.texts)
+            return pages.texts.take(numbers)
         values, valid = self._number_pages(column).take(self._ranges)
         bitmap = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
         return pa.Array.from_buffers(column.type, len(values), [bitmap, pa.py_buffer(values)])

@@ -6,8 +6,8 @@ has bounds for every page; it is read on request, since it lies in the file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,25 @@ PageIndexes: TypeAlias = Callable[[int, int], bytes | None]
 """The column index of a column, by row group and position of the column; None where there is none to be had."""
 
 
+class SomeGranules(NamedTuple):
+    """The granules of some row groups, among those of others."""
+
+    whole: GranuleBounds
+    units: NDArray[np.int64]
+    """Their places among all."""
+    ends: Mapping[int, tuple[int, int]]
+    """Where those of each row group begin and end among these."""
+
+    def bounds_of(self, name: str) -> Bounds | None:
+        """The bounds of a column in every granule."""
+        bounds = self.whole.bounds_of(name)
+        return None if bounds is None else bounds.take(self.units)
+
+    def split(self, may_match: Mask) -> dict[int, Mask]:
+        """A mask of these granules, by row group."""
+        return {place: may_match[first:last] for place, (first, last) in self.ends.items()}
+
+
 class GranuleBounds:
     """The granules of some row groups, and the bounds of their columns."""
 
@@ -42,6 +61,22 @@ class GranuleBounds:
         self._indexes = indexes
         self._inherited = inherited
         self._columns = columns
+        self._places = {place: (at, at + len(index.rows)) for at, (place, index) in self._numbered()}
+        self._by_key: dict[str, Bounds | None] = {}
+
+    def _numbered(self) -> zip[tuple[int, tuple[int, GranuleIndex]]]:
+        return zip(self._starts.tolist(), self._indexes.items(), strict=True)
+
+    def some(self, row_groups: Sequence[int]) -> SomeGranules:
+        """Those of some row groups, as far as these are among them."""
+        ends, units, count = {}, [np.empty(0, np.int64)], 0
+        for place in row_groups:
+            if place in self._places:
+                first, last = self._places[place]
+                units.append(np.arange(first, last))
+                ends[place] = count, count + last - first
+                count += last - first
+        return SomeGranules(self, np.concatenate(units), ends)
 
     def __len__(self) -> int:
         return self._size
@@ -58,7 +93,9 @@ class GranuleBounds:
 
     def bounds_of(self, name: str) -> Bounds | None:
         """The bounds of a column in every granule: those of its row group, and tighter ones from the keys."""
-        return self._each(name, self._by_keys)
+        if name not in self._by_key:
+            self._by_key[name] = self._each(name, self._by_keys)
+        return self._by_key[name]
 
     def with_pages(self, pages: PageIndexes) -> BoundsOf:
         """The same, and of columns that are no keys what page indexes tell."""

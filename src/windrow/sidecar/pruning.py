@@ -74,9 +74,20 @@ class Granules(NamedTuple):
     @property
     def ranges(self) -> list[tuple[int, int]]:
         """Runs of kept granules, each from its first to before its end; a row group that stays whole counts as one."""
-        kept = np.ones(1, bool) if self.kept is None else self.kept
-        steps = np.diff(kept.astype(np.int8), prepend=0, append=0)
-        return list(zip(np.flatnonzero(steps == 1).tolist(), np.flatnonzero(steps == -1).tolist(), strict=True))
+        if self.kept is None:
+            return [(0, 1)]
+        ranges: list[tuple[int, int]] = []
+        for place in np.flatnonzero(self.kept).tolist():
+            if ranges and ranges[-1][1] == place:
+                ranges[-1] = ranges[-1][0], place + 1
+            else:
+                ranges.append((place, place + 1))
+        return ranges
+
+    @property
+    def left(self) -> int | None:
+        """How many granules are left; None where the row group stays whole."""
+        return None if self.kept is None else int(np.count_nonzero(self.kept))
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,9 +280,29 @@ class _Inquiry:
     def by_keys(self, kept: Mask) -> list[Granules]:
         """What the keys of granules leave of the row groups that may match."""
         places = np.flatnonzero(kept).tolist()
-        granules = self._granules({place: index for place, index in self._indexes(places).items() if index.keys})
-        masks = granules.split(self._pruner.judge(len(granules), granules.bounds_of).may_match)
+        if self._sidecar.row_group_count > FEW_ROW_GROUPS:
+            granules = self._keyed(places)
+            masks = granules.split(self._pruner.judge(len(granules), granules.bounds_of).may_match)
+            return [Granules(place, masks.get(place)) for place in places]
+        granules = self._all_keyed()
+        some = granules.some(places)
+        masks = some.split(self._pruner.judge(len(some.units), some.bounds_of).may_match)
         return [Granules(place, masks.get(place)) for place in places]
+
+    def _keyed(self, places: Sequence[int]) -> GranuleBounds:
+        """The granules of those row groups that have keys."""
+        return self._granules({place: index for place, index in self._indexes(places).items() if index.keys})
+
+    def _all_keyed(self) -> GranuleBounds:
+        """Those of all row groups, whose bounds are joined once."""
+        key = "granules", *self._columns.items()
+        found: GranuleBounds | None = self._sidecar.judged.get(key)
+        if found is None:
+            found = self._keyed(range(self._sidecar.row_group_count))
+            if len(self._sidecar.judged) >= MOST_JUDGED:
+                self._sidecar.judged.clear()
+            self._sidecar.judged[key] = found
+        return found
 
     def by_pages(self, some: Sequence[Granules], pages: PageIndexes) -> list[Granules]:
         """What page indexes leave of granules, where these are many enough for an index to pay.

@@ -59,6 +59,8 @@ _FILE_COLUMNS = frozenset({"filename", "file_row_number", "file_index"})
 """Columns that DuckDB adds to files that it reads by itself."""
 _VECTOR = 2048
 """Rows that DuckDB works on at once."""
+_FEW_ROWS = 2**15
+"""Of more, an optimizer that makes a set of a long IN saves more than it takes."""
 _ATTEMPTS = 3
 """A query over files that are replaced while it runs is planned anew, but not for ever."""
 _MOST_NARROWED = 256
@@ -366,7 +368,8 @@ def _is_light(execution: Execution, naming: Naming, sink: Sink[T], constants: Co
     """Whether an optimizer would gain nothing: few rows of one table are there already."""
     if not (naming.is_single and isinstance(sink, CollectSink)) or constants.is_open or execution.request.frames:
         return False
-    return len(execution.bound) == 1 and isinstance(execution.bound[0].source, DecodedRows)
+    source = execution.bound[0].source if len(execution.bound) == 1 else None
+    return isinstance(source, DecodedRows) and source.rows.table.num_rows <= _FEW_ROWS
 
 
 def _resolved(named: Mapping[str, Callable[[], Relation]], stack: ExitStack) -> tuple[dict[str, Relation], list[Hold]]:
