@@ -2,7 +2,8 @@
 
 A source writes a split a second, 0.1 % of them late. Planner, policies and metastore are the real ones; merges
 only count rows and bytes. At full size it compares policies over three hours, then lets a day pass and draws
-docs/compaction-convergence.svg anew.
+docs/compaction-convergence.svg anew, and at last lets two days pass over a table with a split a minute, whose windows
+are gathered into cold ones.
 """
 
 from __future__ import annotations
@@ -27,13 +28,19 @@ _POLICIES: dict[str, dict[str, Any]] = {
     "constant, factor 10": {"name": "constant-write-amplification", "merge_factor": 10, "max_merge_factor": 12},
 }
 
+_MANY = Arrivals()
+_FEW = Arrivals(rows=10_000, late_rows=100, seconds_between=60, commit_every=300)
+"""A window of them has a megabyte: a day, gathered, is one file."""
 
-def simulated(hours: float, policy: dict[str, Any], sample_every: int) -> tuple[list[TableSample], Simulation]:
+
+def simulated(
+    hours: float, policy: dict[str, Any], sample_every: int, arrivals: Arrivals = _MANY, cold: str | None = "1d"
+) -> tuple[list[TableSample], Simulation]:
     """Let time pass over an empty table."""
     clock = SimulatedClock()
-    settings = TableSettings.of(sort="metric_name|host|timestamp/V2", policy=policy)
+    settings = TableSettings.of(sort="metric_name|host|timestamp/V2", policy=policy, cold_window=cold)
     with tempfile.TemporaryDirectory() as folder, SqlMetastore(f"sqlite:///{folder}/m.db", clock=clock) as metastore:
-        run = Simulation.of(metastore, settings, clock, Arrivals())
+        run = Simulation.of(metastore, settings, clock, arrivals)
         return list(run.run(hours, sample_every)), run
 
 
@@ -49,6 +56,10 @@ def add(report: Report, name: str, samples: Sequence[TableSample], run: Simulati
         splits_per_open_window=max(sample.splits_per_open_window for sample in samples),
         write_amplification=last.write_amplification,
         merges=run.merges,
+        cold_windows=last.cold_windows,
+        splits_per_cold_window=last.splits_per_cold_window,
+        files=last.splits,
+        rewrites=last.rewrites,
     )
 
 
@@ -87,6 +98,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         samples, run = simulated(24, {}, 600)
         add(report, "a day, as tables are by default", samples, run)
         _PLOT.write_text(draw(samples), encoding="utf-8")
+        for cold in ("1d", None):
+            add(report, f"a split a minute, cold window {cold or 'off'}", *simulated(50, {}, 600, _FEW, cold))
     last = report.table[-1]
     for ratio in ("splits_per_closed_window", "splits_per_open_window", "write_amplification"):
         report.ratios[ratio] = float(last[ratio])

@@ -24,6 +24,7 @@ class NewSettings(TypedDict, total=False):
 
     sort: str | SortSchema
     window: Duration
+    cold_window: Duration | None
     timestamp: str
     timestamp_unit: str | None
     timestamp_precision: str

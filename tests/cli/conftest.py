@@ -84,7 +84,7 @@ def point(host, seconds, value):
 def metrics(here):
     """A table of two versions: three points in two windows, then one more and one without a timestamp."""
     with windrow.connect(here / "lake") as lake:
-        table = lake.create_table("metrics", sort=SORT)
+        table = lake.create_table("metrics", sort=SORT, cold_window="off")
         write_points(
             table, [point("a", 1_700_000_000, 1.0), point("b", 1_700_000_001, 2.0), point("a", 1_700_001_000, 4.0)]
         )

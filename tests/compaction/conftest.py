@@ -27,12 +27,14 @@ _ZONES = (ColumnZone(SortColumnValue.of("a"), SortColumnValue.of("z"), 0),) * 2
 
 
 class Shelf:
-    """A table of which only the metadata is there."""
+    """A table of which only the metadata is there; nothing is gathered unless a test says into what."""
 
-    def __init__(self, metastore, **settings):
+    def __init__(self, metastore, *, cold_window="off", **settings):
         self.metastore = metastore
         self.table_id = "table"
-        metastore.create_table("metrics", TableSettings.of(sort=SORT, **settings), table_id=self.table_id)
+        metastore.create_table(
+            "metrics", TableSettings.of(sort=SORT, cold_window=cold_window, **settings), table_id=self.table_id
+        )
         self._commits = itertools.count()
         self._type = pa.int64()
 
@@ -115,9 +117,9 @@ def points(seed, rows=600, windows=4):
 
 
 def fill(lake, batches=6, **shape):
-    """Make a table in which every window has a split for each batch."""
+    """Make a table in which every window has a split for each batch; none of them is gathered."""
     # The window without timestamps never closes: it is merged as soon as it has two splits.
-    table = lake.create_table("metrics", sort=POINTS_SORT, policy={"merge_factor": 2})
+    table = lake.create_table("metrics", sort=POINTS_SORT, cold_window="off", policy={"merge_factor": 2})
     for seed in range(batches):
         table.ingest(points(seed, **shape))
     return table

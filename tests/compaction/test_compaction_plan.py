@@ -21,7 +21,7 @@ def planned(shelf):
 
 
 def test_splits_of_a_former_sort_schema_are_named_with_the_reason(empty_lake):
-    table = empty_lake.create_table("metrics", sort=OLD)
+    table = empty_lake.create_table("metrics", sort=OLD, cold_window="off")
     for seed in range(2):
         table.ingest(points(seed, windows=2))
     table.change.run(sort=NEW)

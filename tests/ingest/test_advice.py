@@ -22,7 +22,7 @@ def readings(count=400, step=1800, **columns):
 
 @pytest.fixture
 def table(lake):
-    return lake.create_table("readings", sort=SORT, window="15m")
+    return lake.create_table("readings", sort=SORT, window="15m", cold_window="off")
 
 
 class TestSparseData:
@@ -36,14 +36,19 @@ class TestSparseData:
         for warnings in (plan.warnings, result.warnings, table.upkeep.check().warnings):
             (warning,) = warnings
             assert SPARSE in warning
-            assert 'window="1h"' in warning
-            assert "about 200 files" in warning
+            assert 'cold_window="1w"' in warning
+            assert "about 3 files" in warning
 
     def test_what_the_warning_promises_is_what_the_longest_window_gives(self, lake):
-        table = lake.create_table("longer", sort=SORT, window="1h")
-        result = table.ingest(readings())
-        assert result.splits == 200
-        (warning,) = result.warnings
+        table = lake.create_table("longer", sort=SORT, window="1h", cold_window="1w")
+        plan, result = table.ingest.plan(readings()), table.ingest(readings())
+        assert (plan.predicted_files, result.splits) == (3, 3)
+        assert plan.warnings == result.warnings == ()
+
+    def test_where_no_window_makes_fewer_files_other_ways_are_named(self, lake):
+        settings = {"sort": SORT, "window": "1h", "cold_window": "1w", "partition_by": ["host"]}
+        table = lake.create_table("tenants", **settings)
+        (warning,) = table.ingest(readings().set_column(0, "host", [[str(each) for each in range(400)]])).warnings
         assert "no longer window makes fewer" in warning
 
     def test_dense_data_is_not_warned_of(self, table):
@@ -71,7 +76,13 @@ class TestSparseData:
                 "value": [1.0] * 5,
             }
         )
-        assert predicted_spread(source_of(rows), settings) == Spread(rows=5, files=4, in_longest=3)
+        assert predicted_spread(source_of(rows), settings, 0) == Spread(rows=5, files=4, in_longest=3)
+        many = rows.append_column("n", [[0] * 5]).slice(0, 1)
+        many = pa.concat_tables(
+            [many.set_column(1, "timestamp", pa.array([900 * n], pa.timestamp("s"))) for n in range(9)]
+        )
+        for closed_before, files in ((0, 9), (86_400, 1)):
+            assert predicted_spread(source_of(many), settings, closed_before) == Spread(9, files, 1)
 
 
 class TestSortColumns:

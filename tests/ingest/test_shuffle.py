@@ -36,16 +36,17 @@ def sorted_rows(batches):
     return sorted((row for each in batches for row in each.to_pylist()), key=lambda row: row["number"])
 
 
-@given(st.lists(st.lists(points, max_size=20), max_size=4))
-def test_no_row_changes_and_all_of_a_tenant_and_window_go_one_way(drawn):
+@given(st.lists(st.lists(points, max_size=20), max_size=4), st.sampled_from([(0, 300), (10**9, 86_400)]))
+def test_no_row_changes_and_all_of_a_tenant_and_window_go_one_way(drawn, closed):
+    closed_before, duration = closed
     batches = [batch(rows, 100 * place) for place, rows in enumerate(drawn)]
-    pieces = list(routed(batches, SETTINGS))
+    pieces = list(routed(batches, SETTINGS, closed_before))
     assert sorted_rows(unpacked(pieces)) == sorted_rows(batches)
     ways = {}
     for piece in pieces:
         for row in (row for each in unpacked([piece]) for row in each.to_pylist()):
             seconds = row["timestamp"]
-            start = None if seconds is None else window_start(int(seconds.timestamp()), 300)
+            start = None if seconds is None else window_start(int(seconds.timestamp()), duration)
             ways.setdefault((row["tenant"], start), set()).add(piece["destination"][0].as_py())
     assert all(len(found) == 1 for found in ways.values())
 
@@ -53,7 +54,7 @@ def test_no_row_changes_and_all_of_a_tenant_and_window_go_one_way(drawn):
 def test_what_is_no_point_is_routed_with_its_notes():
     lines = pa.record_batch({"line": ["a,b"]}, metadata={"windrow.problem": "torn"})
     untimed = pa.record_batch({"timestamp": ["noon"], "tenant": ["a"]})
-    pieces = list(routed([lines, untimed], SETTINGS))
+    pieces = list(routed([lines, untimed], SETTINGS, 0))
     assert [piece["destination"].to_pylist() for piece in pieces] == [[0], [0]]
     found = list(unpacked(pieces))
     assert found[0].schema.metadata == {b"windrow.problem": b"torn"}

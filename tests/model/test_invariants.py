@@ -1,18 +1,24 @@
 """The registry of invariants: for every id, evidence under which it holds and evidence that violates it."""
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
 from windrow.errors import InvalidInput, InvariantViolation, Outcome
 from windrow.model.invariants import INVARIANTS, Invariant, require
+from windrow.model.scope import CompactionScope
 from windrow.model.sort_schema import SortSchema
 from windrow.model.timeseries import timeseries_ids
 from windrow.model.window import Window
 
 ALL_IDS = [f"DM-{n}" for n in range(1, 6)] + [f"SS-{n}" for n in range(1, 6)] + [f"TW-{n}" for n in range(1, 4)]
-ALL_IDS += [f"CS-{n}" for n in range(1, 4)] + [f"MC-{n}" for n in range(1, 5)]
+ALL_IDS += [f"CS-{n}" for n in range(1, 4)] + [f"CW-{n}" for n in range(1, 4)] + [f"MC-{n}" for n in range(1, 5)]
 
 SECOND = 10**6
+DAY = Window(0, 86_400)
+SCOPE = CompactionScope("table", "default", 0, 0, "host|timestamp/V2", 900)
+OTHER_DURATION, OTHER_SOURCE = replace(SCOPE, window_duration=300), replace(SCOPE, source_id="other")
 WINDOW, NEXT, OVERFLOW = Window(900, 900), Window(1800, 900), Window.overflow_of(900)
 
 SCHEMA = SortSchema.parse("host|timestamp/V2")
@@ -69,6 +75,9 @@ HOLDS = [
     ("TW-3", {"windows_in": [WINDOW, WINDOW], "windows_out": [WINDOW]}),
     ("TW-3", {"windows_in": [OVERFLOW, OVERFLOW], "windows_out": [OVERFLOW, OVERFLOW]}),
     ("TW-3", {"windows_in": [WINDOW], "windows_out": []}),
+    ("CW-1", {"start": -86_400, "duration": 86_400}),
+    ("CW-2", {"cold": DAY, "windows": [WINDOW, NEXT, Window(0, 300), DAY], "scopes": [SCOPE, OTHER_DURATION]}),
+    ("CW-3", {"cold": DAY, "closed_before": 86_400}),
     ("CS-1", {"scopes": [("table", 900), ("table", 900)]}),
     ("CS-2", {"windows": [WINDOW, WINDOW]}),
     ("CS-2", {"windows": [OVERFLOW, OVERFLOW]}),
@@ -113,6 +122,16 @@ VIOLATED = [
     ("TW-3", {"windows_in": [WINDOW, NEXT], "windows_out": [WINDOW]}, "a merge of .*, .* gives"),
     ("TW-3", {"windows_in": [WINDOW], "windows_out": [WINDOW, NEXT]}, "a merge of"),
     ("TW-3", {"windows_in": [Window(0, 900)], "windows_out": [OVERFLOW]}, "gives overflow/PT15M"),
+    ("CW-1", {"start": 3600, "duration": 86_400}, "starts at 3600"),
+    ("CW-1", {"start": 0, "duration": 5400}, "5400 is not a whole number of hours"),
+    ("CW-2", {"cold": WINDOW, "windows": [WINDOW], "scopes": [SCOPE]}, "no cold window"),
+    ("CW-2", {"cold": OVERFLOW, "windows": [OVERFLOW], "scopes": [SCOPE]}, "no cold window"),
+    ("CW-2", {"cold": DAY, "windows": [WINDOW, Window(86_400, 900)], "scopes": [SCOPE]}, "1970-01-02.* be gathered"),
+    ("CW-2", {"cold": DAY, "windows": [Window(0, 5 * 3600)], "scopes": [SCOPE]}, "PT300M would be gathered"),
+    ("CW-2", {"cold": DAY, "windows": [OVERFLOW], "scopes": [SCOPE]}, "overflow/PT15M would be gathered"),
+    ("CW-2", {"cold": DAY, "windows": [None], "scopes": [SCOPE]}, "no window would be gathered"),
+    ("CW-2", {"cold": DAY, "windows": [WINDOW], "scopes": [SCOPE, OTHER_SOURCE]}, "splits of 2 scopes"),
+    ("CW-3", {"cold": DAY, "closed_before": 86_399}, "late points are accepted from 86399 on"),
     ("CS-1", {"scopes": [("table", 900), ("table", 300)]}, "splits of 2 scopes"),
     ("CS-2", {"windows": [WINDOW, NEXT]}, "T00:15:00Z/PT15M, .*T00:30:00Z/PT15M"),
     ("CS-2", {"windows": [Window(0, 900), OVERFLOW]}, "overflow/PT15M"),

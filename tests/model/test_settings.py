@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
 import pytest
@@ -10,14 +11,15 @@ from hypothesis import strategies as st
 
 from windrow.errors import InvalidInput, SortSchemaError
 from windrow.model.points import Signal
-from windrow.model.settings import PolicySettings, TableSettings
-from windrow.model.window import VALID_MINUTES
+from windrow.model.settings import DEFAULT_COLD_WINDOW, PolicySettings, TableSettings
+from windrow.model.window import VALID_MINUTES, Window
 
 SORT = "metric_name|host|timestamp&region/V2"
 
 
 def test_only_the_sort_schema_is_needed():
     made = TableSettings.of(sort=SORT)
+    assert made.cold_window == made.gathers_into == DEFAULT_COLD_WINDOW
     assert (made.window, made.compaction_start_time, made.late_data_acceptance_window) == (900, 0, 3600)
     assert (made.retention, made.tags, made.partition_by, made.verify) == (None, None, (), "full")
 
@@ -43,10 +45,11 @@ def test_people_write_durations_sizes_and_lists():
     retention=st.one_of(st.none(), st.integers(3600, 10**9)),
     tags=st.one_of(st.none(), st.lists(st.text(min_size=1), unique=True)),
     start=st.integers(-(2**40), 2**40),
+    cold=st.sampled_from([None, "off", "2h", "1d", 604800]),
 )
-def test_json_gives_the_same_settings_back(window, retention, tags, start):
+def test_json_gives_the_same_settings_back(window, retention, tags, start, cold):
     made = TableSettings.of(
-        sort="s=" + SORT, window=window, retention=retention, tags=tags, compaction_start_time=start
+        sort="s=" + SORT, window=window, retention=retention, tags=tags, compaction_start_time=start, cold_window=cold
     )
     assert TableSettings.from_json(made.to_json()) == made
 
@@ -56,6 +59,11 @@ def test_json_gives_the_same_settings_back(window, retention, tags, start):
     [
         ({}, "needs a sort schema"),
         ({"sort": SORT, "window": "7m"}, "divide an hour"),
+        ({"sort": SORT, "cold_window": "90m"}, "cold_window: '90m' is not a whole number of hours"),
+        ({"sort": SORT, "cold_window": "1h"}, "cold_window: '1h' is not a whole number of hours from 2"),
+        ({"sort": SORT, "cold_window": "8d"}, "cold_window: '8d' is not .* from 2 to 168"),
+        ({"sort": SORT, "cold_window": "day"}, "cold_window: 'day' is not a duration"),
+        ({"sort": SORT, "cold_window": True}, "cold_window: True is not a duration"),
         ({"sort": SORT, "windows": "5m"}, "did you mean window"),
         ({"sort": SORT, "zzz": 1}, "known: sort, window"),
         ({"sort": "host/V2"}, "set timestamp= to one of host"),
@@ -114,3 +122,42 @@ class TestChanging:
     def test_the_whole_is_checked_anew(self):
         with pytest.raises(InvalidInput, match="does not name the column 'timestamp'"):
             self.made.changed(sort="host/V2")
+
+
+def test_a_table_from_before_there_were_cold_windows_has_none():
+    made = TableSettings.of(sort=SORT)
+    old = json.loads(made.to_json())
+    del old["cold_window"]
+    assert TableSettings.from_json(json.dumps(old)) == made.changed(cold_window="off")
+
+
+def test_the_window_may_be_changed_below_a_cold_one():
+    made = TableSettings.of(sort=SORT, cold_window="5h")
+    assert [made.changed(window=f"{minutes}m").gathers_into for minutes in VALID_MINUTES] == [5 * 3600] * 12
+
+
+@pytest.mark.parametrize(("retention", "gathered"), [(None, 7200), ("2h", 7200), ("119m", None)])
+def test_a_table_that_drops_windows_sooner_than_a_cold_one_lasts_has_none(retention, gathered):
+    assert TableSettings.of(sort=SORT, cold_window="2h", retention=retention).gathers_into == gathered
+
+
+@pytest.mark.parametrize(
+    ("window", "changes", "cold"),
+    [
+        (Window(3600, 900), {}, Window(0, 7200)),
+        (Window(-900, 900), {}, Window(-7200, 7200)),
+        (Window(0, 7200), {}, Window(0, 7200)),
+        (Window(3600, 900), {"cold_window": "off"}, None),
+        (Window(7200, 900), {}, None),
+        (Window(0, 5 * 3600), {}, None),
+        (Window(0, 86_400), {}, None),
+        (Window.overflow_of(900), {}, None),
+        (Window(3600, 900), {"compaction_start_time": 3600}, None),
+        (Window(3600, 900), {"compaction_start_time": 7200}, Window(0, 7200)),
+        (Window(-(2**63) // 900 * 900 + 900, 900), {}, None),
+    ],
+    ids=str,
+)
+def test_a_window_is_gathered_into_the_cold_one_that_holds_it_once_that_is_closed(window, changes, cold):
+    made = TableSettings.of(sort=SORT, cold_window="2h").changed(**changes)
+    assert made.cold_window_of(window, 10_000) == cold

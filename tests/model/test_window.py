@@ -11,7 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from windrow.errors import InvalidInput
-from windrow.model.window import VALID_MINUTES, Window, time_bounds_us, window_duration, window_start, window_starts
+from windrow.model.window import (
+    COLD_HOURS,
+    VALID_MINUTES,
+    Window,
+    cold_duration,
+    time_bounds_us,
+    window_duration,
+    window_start,
+    window_starts,
+)
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -49,11 +58,45 @@ def test_a_window_starts_at_or_before_the_second(second, duration, start):
     assert Window.of(second, duration) == Window(start, duration)
 
 
-@pytest.mark.parametrize("duration", [0, -900, 7, 7200])
+@pytest.mark.parametrize("duration", [0, -900, 7, 5400, 169 * 3600, 86_401])
 def test_a_window_has_a_valid_duration(duration):
     for build in (Window, Window.of, window_start):
         with pytest.raises(InvalidInput, match="does not divide an hour"):
             build(0, duration)
+
+
+@pytest.mark.parametrize(
+    ("value", "hours"),
+    [("2h", 2), ("12h", 12), ("1d", 24), ("7d", 168), ("1w", 168), (7200, 2), (timedelta(days=1), 24)],
+)
+def test_a_cold_window_lasts_whole_hours(value, hours):
+    assert cold_duration(value) == 3600 * hours
+    assert Window.of(-1, 3600 * hours) == Window(-3600 * hours, 3600 * hours)
+    assert Window.of(-1, 3600 * hours).is_cold
+
+
+@pytest.mark.parametrize("value", ["1h", "60m", "90m", "8d", "169h", 0, 3600, 7201, timedelta(hours=2, seconds=1)])
+def test_any_other_cold_window_is_refused_with_some_that_are_none(value):
+    with pytest.raises(InvalidInput, match="cold_window: .* whole number of hours from 2 to 168 .* 6h, 12h, 1d or 7d"):
+        cold_duration(value)
+
+
+def test_points_without_a_timestamp_are_in_no_cold_window():
+    with pytest.raises(InvalidInput, match="never gathered"):
+        Window.overflow_of(7200)
+
+
+@given(
+    st.integers(-(10**9), 10**9), st.sampled_from([*(60 * each for each in VALID_MINUTES)]), st.sampled_from(COLD_HOURS)
+)
+def test_a_cold_window_holds_windows_of_every_duration_whole(second, duration, hours):
+    cold, window = Window.of(second, 3600 * hours), Window.of(second, duration)
+    assert cold.holds(window)
+    assert cold.start <= window.start
+    assert window.end <= cold.end
+    assert not cold.holds(Window(cold.end, duration))
+    assert not cold.holds(Window.overflow_of(duration))
+    assert not window.holds(cold)
 
 
 @pytest.mark.parametrize("start", [1, -1, 899, 0.0, None, True, 900 * 2**62])
@@ -83,6 +126,7 @@ def test_windows_are_ordered_by_time():
     ("window", "text"),
     [
         (Window(1_700_000_100, 300), "2023-11-14T22:15:00Z/PT5M"),
+        (Window(86_400, 86_400), "1970-01-02T00:00:00Z/PT1440M"),
         (Window(-900, 900), "1969-12-31T23:45:00Z/PT15M"),
         (Window(253_402_300_800, 3600), "10000-01-01T00:00:00Z/PT60M"),
         (Window.overflow_of(900), "overflow/PT15M"),

@@ -1,8 +1,8 @@
 """Anything that can be done to a table, in any order, compared after each step with a plain list of its rows.
 
 Rows come late, without a timestamp, twice, with new columns; splits are merged, windows expire, garbage is collected,
-the sort schema and the window change, readers hold old versions, the lake is opened anew, and runs are cut off at any
-operation of the store.
+the sort schema, the window and the cold window change, readers hold old versions, the lake is opened anew, and runs are
+cut off at any operation of the store.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tests.proofs.worlds import NOON, Row, World, rows_of, visible
 
+from windrow.compaction.compactor import Bounds
 from windrow.errors import SnapshotExpired, WindrowError
 from windrow.metastore import Pin
 from windrow.table import Table
@@ -29,6 +31,10 @@ from windrow.testing.faulty import Fault, FaultKind, FaultyStore
 
 SORTS = ("host|timestamp/V2", "timestamp+|host/V2", "timestamp&host/V2")
 WINDOWS = ("5m", "15m", "1h")
+COLD_WINDOWS = ("off", "2h", "3h", "6h")
+"""Most of the rows are old enough for them: the clock begins hours after the last of the first two."""
+MOST_REWRITES = 8
+"""How often a row may be rewritten by the policies that are tried."""
 _numbers = itertools.count()
 
 minutes = st.one_of(st.none(), st.integers(-600, 60))
@@ -68,11 +74,11 @@ class TableMachine(RuleBasedStateMachine):
         """The table."""
         return Table(self.lake.context, "events")
 
-    @initialize(sort=st.sampled_from(SORTS), window=st.sampled_from(WINDOWS))
-    def create(self, sort: str, window: str) -> None:
+    @initialize(sort=st.sampled_from(SORTS), window=st.sampled_from(WINDOWS), cold=st.sampled_from(COLD_WINDOWS))
+    def create(self, sort: str, window: str, cold: str) -> None:
         """A table is made; merges begin with two splits."""
         policy = {"merge_factor": 2, "max_merge_factor": 3}
-        self.lake.create_table("events", sort=sort, window=window, policy=policy)
+        self.lake.create_table("events", sort=sort, window=window, cold_window=cold, policy=policy)
 
     def batch(self, drawn: list[tuple[int | None, str | None]], extra: str | None) -> pa.Table:
         """Return rows; each has a number of its own, unless it is a twin."""
@@ -94,6 +100,13 @@ class TableMachine(RuleBasedStateMachine):
     def ingest(self, drawn: list[tuple[int | None, str | None]], extra: str | None) -> None:
         """Points come: late, null, twins, and with columns that were not there before."""
         batch = self.batch(drawn, extra)
+        self.table.ingest(batch)
+        self.came(self.rows + rows_of([batch]))
+
+    @rule(first=st.integers(-700, -600), extra=extras)
+    def backfill(self, first: int, extra: str | None) -> None:
+        """Old points of many windows come: into cold windows, where the table has such."""
+        batch = self.batch([(first + 61 * number, "a") for number in range(12)], extra)
         self.table.ingest(batch)
         self.came(self.rows + rows_of([batch]))
 
@@ -155,12 +168,34 @@ class TableMachine(RuleBasedStateMachine):
         """Garbage collection is cut off; what is visible or held stays."""
         self.disturbed(fault, lambda table: table.upkeep.gc.run(grace=0))
 
-    @rule(sort=st.sampled_from(SORTS), window=st.sampled_from(WINDOWS))
-    def change(self, sort: str, window: str) -> None:
+    @rule(sort=st.sampled_from(SORTS), window=st.sampled_from(WINDOWS), cold=st.sampled_from(COLD_WINDOWS))
+    def change(self, sort: str, window: str, cold: str) -> None:
         """New splits are sorted otherwise, in other windows; old ones stay as they are."""
-        self.table.change.run(sort=sort, window=window)
+        self.table.change.run(sort=sort, window=window, cold_window=cold)
 
-    @rule(seconds=st.sampled_from([1, 100, 1000]))
+    @rule()
+    def compact_behind_another(self) -> None:
+        """Two runs decide alike: what the first has merged, the second leaves alone."""
+        late = replace(self.table.compact, sleep=_at_once)
+        bounds = Bounds.of(None, 1)
+        planned = list(late._planner(late._record(), None).merges())
+        self.table.compact.run(threads=1)
+        result = late._run(late._record(), None, bounds, None, Event()).run(planned)
+        assert (result.done, result.failed) == (0, 0)
+        self.came(self.rows)
+
+    @rule(drawn=batches)
+    def a_late_split_comes_while_merges_run(self, drawn: list[tuple[int | None, str | None]]) -> None:
+        """What comes after the plan stays as it is, and is there beside what was merged."""
+        noun, batch = self.table.compact, self.batch(drawn, None)
+        planned = list(noun._planner(noun._record(), None).merges())
+        self.table.ingest(batch)
+        self.came(self.rows + rows_of([batch]))
+        result = noun._run(noun._record(), None, Bounds.of(None, 1), None, Event()).run(planned)
+        assert result.failed == result.skipped == 0
+        self.came(self.rows)
+
+    @rule(seconds=st.sampled_from([1, 100, 1000, 7200]))
     def wait(self, seconds: int) -> None:
         """Time goes by: leases and pins run out."""
         self.world.clock.advance(seconds)
@@ -203,6 +238,16 @@ class TableMachine(RuleBasedStateMachine):
                 assert pin.expires_at <= self.world.clock.now
                 continue
             assert self.world.read(splits) == self.history[pin.version]
+
+    @invariant()
+    def every_split_lies_in_one_window_of_its_own_duration(self) -> None:
+        """Fine windows and cold ones are beside each other; rows without a timestamp are in neither."""
+        for split in visible(self.table) if list(self.lake.tables()) else ():
+            window = split.window
+            assert split.generation <= MOST_REWRITES
+            if window is not None and not window.overflow:
+                assert window.duration == split.scope.window_duration
+                assert window.start * 10**6 <= split.time_min <= split.time_max < window.end * 10**6
 
 
 def _at_once(_: float) -> None:

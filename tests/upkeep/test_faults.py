@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 
+import pyarrow as pa
 import pytest
 from tests.proofs.fault_loop import Scenario, every_fault
 from tests.proofs.worlds import NOON, compact, points, rows_of, visible
@@ -142,7 +143,32 @@ def rows_only(*minutes):
     return check
 
 
+COLD = (-600, -590, -500, -70, 1, None)
+
+
+def with_closed_windows(world):
+    """Windows of which some are closed, one of them gathered, and a point that came late."""
+    world.clock.now = int(NOON.timestamp() * 1e6)
+    with world.open() as lake:
+        table = lake.create_table("events", sort="host|timestamp/V2", window="15m", cold_window="2h")
+        table.ingest(pa.concat_tables([points(minute) for minute in (-600, -590, -70, 1, None)]))
+        table.compact.run(threads=1)
+        table.ingest(points(-500))
+        world.clock.advance(7200)
+
+
+def gather(lake):
+    dataclasses.replace(lake.table("events").compact, sleep=lambda _: None).run(threads=1)
+
+
+def gathered(world, lake):
+    exactly(*COLD)(world, lake)
+    windows = {split.window for split in visible(lake.table("events")) if not split.window.overflow}
+    assert sorted(window.duration for window in windows) == [900, 900, 7200]
+
+
 SCENARIOS = [
+    Scenario("gather", with_closed_windows, gather, one_of(COLD), gathered),
     Scenario("ingest", prepare, ingest, one_of(BEFORE, (*BEFORE, 4)), exactly(*BEFORE, 4)),
     Scenario("compact", prepare, merge, one_of(BEFORE), exactly(*BEFORE)),
     Scenario("expire", prepare, expire, one_of(BEFORE, BEFORE[1:]), exactly(*BEFORE[1:])),

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import func, select
-from tests.proofs.worlds import World, compact, points, visible
+from tests.proofs.worlds import NOON, World, compact, points, visible
 
 from windrow.compaction.planner import Planner
 from windrow.errors import InvariantViolation
@@ -20,6 +20,7 @@ from windrow.merging.verify import verify_all
 from windrow.metastore import CommitKind, Orphans, SqlMetastore, collecting, commits, guards
 from windrow.metastore.collecting import Collecting
 from windrow.model import invariants
+from windrow.model.window import Window
 from windrow.splits.writer import SplitName
 from windrow.testing.metastore_cases.collecting import CollectingCases
 from windrow.testing.metastore_cases.commits import CommitCases
@@ -84,6 +85,29 @@ def a_merge_that_changes_a_value_is_refused(world):
         back = ReadBack(merge.columns, merge.schema, merge.sums.copied, 1000)
         with pytest.raises(InvariantViolation, match="MC-2"):
             verify_all([memoryview(sink.getvalue())], merge.sums, back, merge.file_schema.arrow.names)
+
+
+def a_gathering_takes_from_inside(world):
+    """Points of the window beside it are not for a cold window."""
+    with world.open() as lake:
+        table = lake.create_table("events", sort="host|timestamp/V2", window="15m", cold_window="2h")
+        for minute in (0, 110, 130):
+            table.ingest(points(minute))
+        name, cold = SplitName("events", "m", "m", 0), Window.of(int(NOON.timestamp()), 7200)
+        with pytest.raises(InvariantViolation) as refused:
+            merge_splits(world.store, visible(table), table.settings(), lambda _: name, gather_into=cold)
+        assert refused.value.invariant == "CW-2"
+
+
+def open_windows_are_not_gathered(world):
+    with world.open() as lake:
+        world.clock.now = int(NOON.timestamp() * 1e6) + 2 * 3_600_000_000
+        table = lake.create_table("events", sort="host|timestamp/V2", window="15m", cold_window="2h")
+        for minute in (0, 110):
+            table.ingest(points(minute))
+        assert table.compact.run(threads=1).done == 0
+        world.clock.advance(3600)
+        assert table.compact.run(threads=1).done == 1
 
 
 def old_windows_are_left_alone(world):
@@ -208,6 +232,11 @@ def any_age(patch):
     )
 
 
+def gathered_at_once(patch):
+    silenced("CW-3")(patch)
+    patch.setattr(Planner, "closed_before", 2**40)
+
+
 def no_start_time(patch):
     silenced("CS-3")(patch)
     patch.setattr(Planner, "_settled", lambda self, group: None)
@@ -220,6 +249,8 @@ def case(name):
 GUARDS = {
     "scope": (silenced("CS-1"), merge_of((0,), (1,), source="other", invariant="CS-1")),
     "window": (silenced("CS-2"), merge_of((0,), (20,), invariant="CS-2")),
+    "inside of a cold window": (silenced("CW-2"), a_gathering_takes_from_inside),
+    "closed cold windows": (gathered_at_once, open_windows_are_not_gathered),
     "start time": (no_start_time, old_windows_are_left_alone),
     "exact counts": (silenced("MC-1"), a_merge_that_loses_a_row_is_refused),
     "row hash": (silenced("MC-2"), a_merge_that_changes_a_value_is_refused),

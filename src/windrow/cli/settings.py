@@ -14,7 +14,7 @@ __all__ = ["dotted", "read_pairs", "read_setting"]
 _LISTS = ("tags", "partition_by", "bloom_filters", "primary_key")
 _TEXTS = ("sort", "timestamp", "timestamp_unit", "timestamp_precision", "policy.name")
 _TRUTHS = {"true": True, "false": False}
-_MAY_BE_NONE = ("tags", "retention", "timestamp_unit")
+_MAY_BE_NONE = ("tags", "retention", "timestamp_unit", "cold_window")
 
 
 def read_pairs(pairs: Iterable[str]) -> dict[str, Any]:

@@ -26,6 +26,7 @@ _dry_run = click.option("--dry-run", is_flag=True, help="Check everything, chang
 @click.argument("table")
 @click.option("--sort", required=True, metavar="SCHEMA", help='Sort schema: "metric_name|host|timestamp/V2".')
 @click.option("--window", metavar="DURATION", help="Length of a time window, such as 5m or 1h.  [default: 15m]")
+@click.option("--cold-window", metavar="DURATION", help="Gather closed windows into these, or off.  [default: 1d]")
 @click.option("--retention", metavar="DURATION", help="Keep windows for so long, such as 30d.  [default: for ever]")
 @click.option("--timestamp", metavar="COLUMN", help="Column that decides the window.  [default: timestamp]")
 @click.option("--timestamp-unit", metavar="UNIT", help="What an integer timestamp counts: s, ms, us or ns.")

@@ -31,8 +31,8 @@ _COUNTS = (
     "files_after", "files_before", "merges", "splits_after", "splits_in", "splits_out",
 )  # fmt: skip
 _DURATIONS = (
-    "window", "window_seconds", "retention", "retention_seconds", "grace_seconds", "late_data_acceptance_window",
-    "maturation_period",
+    "window", "window_seconds", "cold_window", "retention", "retention_seconds", "grace_seconds",
+    "late_data_acceptance_window", "maturation_period",
 )  # fmt: skip
 _SIZE: tuple[type, Callable[[Any], str]] = (int, format_bytes)
 _UNITS: dict[str, tuple[type, Callable[[Any], str]]] = {

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from windrow.compaction.planner import Decision
 from windrow.metastore import TableRecord
 from windrow.model.scope import CompactionScope
+from windrow.model.settings import TableSettings
 from windrow.model.units import format_seconds
 from windrow.model.window import Window
 
@@ -68,7 +69,13 @@ def _changes(scope: CompactionScope, table: TableRecord) -> list[tuple[str, str,
     settings = table.settings
     parts = [
         ("sort", scope.sort_schema, settings.sort.canonical()),
-        ("window", format_seconds(scope.window_duration), format_seconds(settings.window)),
+        ("window", format_seconds(scope.window_duration), format_seconds(_duration_now(scope, settings))),
         ("schema epoch", str(scope.doc_mapping_uid), str(table.schema_epoch)),
     ]
     return [part for part in parts if part[1] != part[2]]
+
+
+def _duration_now(scope: CompactionScope, settings: TableSettings) -> int:
+    """The duration that windows have now in place of that of a scope; the same, where they are gathered or are that."""
+    then, cold = scope.window_duration, settings.gathers_into
+    return then if cold is not None and cold % then == 0 else settings.window

@@ -105,7 +105,7 @@ def simulated(name: str, settings: TableSettings, reckoning: Reckoning, why: str
         commit_every=settings.window // 20,
     )
     # A window closes when it ends: nothing is late here.
-    changed = settings.changed(late_data_acceptance_window=0, retention=None)
+    changed = settings.changed(late_data_acceptance_window=0, retention=None, cold_window=None)
     with tempfile.TemporaryDirectory() as folder, SqlMetastore(f"sqlite:///{folder}/m.db", clock=clock) as metastore:
         run = Simulation.of(metastore, changed, clock, arrivals)
         run.size_of, run.compact_every = reckoning.size_of, settings.window // 5

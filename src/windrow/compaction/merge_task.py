@@ -79,7 +79,10 @@ class MergeTask:
             return SplitName(self.table, split_id, job.commit_id, self.created_at)
 
         options = MergeOptions(outputs=job.merge.outputs, memory_budget=self.memory_budget, threads=self.requests)
-        return merge_splits(store, splits, self.settings, name, options, field_ids=self.field_ids, verify=self.verify)
+        into = job.merge.window if job.merge.windows else None
+        return merge_splits(
+            store, splits, self.settings, name, options, field_ids=self.field_ids, verify=self.verify, gather_into=into
+        )
 
 
 def _failure(store: Store, job: Job, splits: Sequence[SplitMetadata], error: Exception, seconds: float) -> MergeReport:

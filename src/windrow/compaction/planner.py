@@ -7,21 +7,25 @@ most come first: those that are queried most, then the newest.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from itertools import groupby
+from itertools import groupby, repeat
+from types import MappingProxyType
 
-from windrow.compaction.policies import POLICIES, Choice, Circumstances, Policy, fewest_files, finalise
+from windrow.compaction.cold import Family, families
+from windrow.compaction.policies import POLICIES, Choice, Circumstances, Policy, fewest_files, finalise, gather
 from windrow.errors import InvariantViolation
 from windrow.metastore import Candidate, GroupSummary, Metastore, TableRecord
 from windrow.model.invariants import require
 from windrow.model.scope import CompactionScope
 from windrow.model.split import SplitMetadata
+from windrow.model.units import format_count
 from windrow.model.window import Window
 
 __all__ = ["Decision", "Left", "PlannedMerge", "Planner"]
 
+NO_WINDOWS: Mapping[str, Window] = MappingProxyType({})
 CHUNK = 20_000
 """Splits of a group that are decided about at a time."""
 
@@ -38,11 +42,18 @@ class PlannedMerge:
     inputs: tuple[Candidate, ...]
     outputs: int
     why: str
+    windows: tuple[Window, ...] = ()
+    """Of a gathering, the windows of the inputs, one for each; of other merges, none: they are all of `window`."""
 
     @property
     def count(self) -> int:
         """How many splits go in."""
         return len(self.inputs)
+
+    @property
+    def places(self) -> set[Window]:
+        """The windows that splits are taken from."""
+        return set(self.windows) or {self.window}
 
     @property
     def split_ids(self) -> tuple[str, ...]:
@@ -59,8 +70,8 @@ class PlannedMerge:
         return [
             SplitMetadata(
                 split_id=each.split_id,
-                scope=self.scope,
-                window=self.window,
+                scope=replace(self.scope, window_duration=window.duration),
+                window=window,
                 key=each.key,
                 size_bytes=each.size_bytes,
                 row_count=each.row_count,
@@ -71,7 +82,7 @@ class PlannedMerge:
                 generation=each.generation,
                 digest=each.digest,
             )
-            for each in self.inputs
+            for each, window in zip(self.inputs, self.windows or repeat(self.window), strict=False)
         ]
 
 
@@ -114,8 +125,10 @@ class Planner:
     def decisions(self) -> Iterator[Decision]:
         """Decide about every visible split: first what is settled for whole groups, then window by window."""
         worth_a_look: dict[Window, set[CompactionScope]] = defaultdict(set)
-        for group in self.metastore.groups(self.table.table_id):
-            if not self.wanted(group.window):
+        gathered: dict[Window, list[Family]] = defaultdict(list)
+        for group in self._groups():
+            if isinstance(group, Family):
+                gathered[group.window].append(group)
                 continue
             why = self._settled(group)
             if why is None and group.window is not None:
@@ -123,8 +136,10 @@ class Planner:
             elif why is not None:
                 yield Left(group.scope, group.window, group.splits, group.size_bytes, why)
         banned = {each.split_id: each.reason for each in self.metastore.quarantined(self.table.table_id)}
-        for window in sorted(worth_a_look, key=self._rank):
-            yield from self._window(window, worth_a_look.pop(window), banned)
+        for window in sorted({*worth_a_look, *gathered}, key=self._rank):
+            yield from self._window(window, worth_a_look.pop(window, set()), banned)
+            for family in gathered.pop(window, ()):
+                yield from self._family(family, banned)
 
     def merges(self) -> Iterator[PlannedMerge]:
         """Return the merges alone."""
@@ -132,8 +147,30 @@ class Planner:
 
     def closed(self, window: Window) -> bool:
         """Whether a window no longer grows: late points of streams are not accepted any more."""
-        patience = self.table.settings.late_data_acceptance_window
-        return not window.overflow and (window.end + patience) * 10**6 <= self.now
+        return not window.overflow and window.end <= self.closed_before
+
+    @property
+    def closed_before(self) -> int:
+        """The second up to which no late points are accepted any more."""
+        return self.table.settings.closed_before(self.now)
+
+    def _groups(self) -> Iterator[GroupSummary | Family]:
+        """All groups that are looked at, those that may be gathered together.
+
+        A run over some windows gathers where it is to look at the cold window, and takes all of it then.
+        """
+        settings, before = self.table.settings, self.closed_before
+
+        def is_looked_at(group: GroupSummary) -> bool:
+            cold = None if group.window is None else settings.cold_window_of(group.window, before)
+            return self.wanted(group.window) or (cold is not None and self.wanted(cold))
+
+        looked_at = filter(is_looked_at, self.metastore.groups(self.table.table_id))
+        for group in families(looked_at, settings, before):
+            if isinstance(group, Family) and not self.wanted(group.window):
+                yield from (each for each in group.groups if self.wanted(each.window))
+            elif isinstance(group, Family) or self.wanted(group.window):
+                yield group
 
     def _settled(self, group: GroupSummary) -> str | None:
         """The reason that leaves a whole group as it is, None when it has to be looked at split by split."""
@@ -159,17 +196,44 @@ class Planner:
         return -self.heat(window), window.overflow, -window.start
 
     def _window(self, place: Window, scopes: set[CompactionScope], banned: dict[str, str]) -> Iterator[Decision]:
-        pieces = self.metastore.candidates(self.table.table_id, place)
+        pieces = self.metastore.candidates(self.table.table_id, place) if scopes else ()
         for scope, pages in groupby(pieces, key=lambda piece: piece[0]):
             if scope in scopes:
                 window = replace(place, duration=scope.window_duration)
                 yield from self._group(scope, window, (page for _, page in pages), banned)
 
+    def _family(self, family: Family, banned: dict[str, str]) -> Iterator[Decision]:
+        """Decide about all splits that lie in one cold window; those of the window itself come last."""
+        require("CW-3", cold=family.window, closed_before=self.closed_before)
+        windows: dict[str, Window] = {}
+
+        def pages() -> Iterator[list[Candidate]]:
+            for group, place in sorted(family.members(), key=lambda each: each[1].duration):
+                for _, page in self.metastore.candidates(self.table.table_id, place, scope=group.scope):
+                    windows.update((split.split_id, place) for split in page)
+                    yield page
+
+        for decision in self._group(family.scope, family.window, pages(), banned, windows):
+            yield decision
+            for split in decision.split_ids:
+                windows.pop(split, None)
+
     def _group(
-        self, scope: CompactionScope, window: Window, pages: Iterable[list[Candidate]], banned: dict[str, str]
+        self,
+        scope: CompactionScope,
+        window: Window,
+        pages: Iterable[list[Candidate]],
+        banned: dict[str, str],
+        windows: Mapping[str, Window] = NO_WINDOWS,
     ) -> Iterator[Decision]:
-        """Decide about a group in chunks: what a chunk leaves is decided about anew with the next one."""
+        """Decide about a group in chunks: what a chunk leaves is decided about anew with the next one.
+
+        `windows` are those of the splits, by their ids, where they are not all the same.
+        """
         at = replace(Circumstances.of(self.table.settings, self.now), endless=window.overflow)
+        if window.is_cold:
+            # So much more is rewritten for a late point, which waits so much longer for company.
+            at = replace(at, patience=max(at.patience, window.duration))
         held: list[Candidate] = []
         for page in pages:
             barred = [(split, why) for split in page if (why := self._barred(split, banned)) is not None]
@@ -177,14 +241,14 @@ class Planner:
             away = {split.split_id for split, _ in barred}
             held += [split for split in page if split.split_id not in away] if away else page
             if len(held) >= self.chunk:
-                choice = self._chosen(scope, window, held, replace(at, more_follow=True))
-                yield from self._merges(scope, window, choice)
+                choice = self._chosen(scope, window, held, replace(at, more_follow=True), windows)
+                yield from self._merges(scope, window, choice, windows)
                 held = [split for split, _ in choice.left]
                 if len(held) > self.chunk // 2:
                     yield from _left(scope, window, choice)
                     held = []
-        choice = self._chosen(scope, window, held, at)
-        yield from self._merges(scope, window, choice)
+        choice = self._chosen(scope, window, held, at, windows)
+        yield from self._merges(scope, window, choice, windows)
         yield from _left(scope, window, choice)
 
     def _barred(self, split: Candidate, banned: dict[str, str]) -> str | None:
@@ -196,19 +260,39 @@ class Planner:
             return f"its rows were rewritten {policy.rewrites_bound} times or more, the bound of {policy.name}"
         return None
 
-    def _chosen(self, scope: CompactionScope, window: Window, splits: list[Candidate], at: Circumstances) -> Choice:
+    def _chosen(
+        self,
+        scope: CompactionScope,
+        window: Window,
+        splits: list[Candidate],
+        at: Circumstances,
+        windows: Mapping[str, Window],
+    ) -> Choice:
         if len(splits) == 1:
             return Choice(left=[(splits[0], "it is alone: the others of its window are merged already, or left")])
-        policy = finalise if self.closed(window) else self.policy or POLICIES[self.table.settings.policy.name]
+        if windows and not any(windows[split.split_id] == window for split in splits):
+            policy: Policy = gather
+        else:
+            policy = finalise if self.closed(window) else self.policy or POLICIES[self.table.settings.policy.name]
         choice = policy(splits, at)
         _check_conserved(splits, choice, scope, window)
         return choice
 
-    def _merges(self, scope: CompactionScope, window: Window, choice: Choice) -> Iterator[PlannedMerge]:
+    def _merges(
+        self, scope: CompactionScope, window: Window, choice: Choice, windows: Mapping[str, Window]
+    ) -> Iterator[PlannedMerge]:
         start, target = self.table.settings.compaction_start_time, self.table.settings.target_split_size
         for inputs, why in choice.merges:
             require("CS-3", window=window, compaction_start_time=start)
-            yield PlannedMerge(scope, window, inputs, fewest_files(inputs, target), why)
+            places, outputs = (
+                tuple(windows[split.split_id] for split in inputs if windows),
+                fewest_files(inputs, target),
+            )
+            if set(places) <= {window}:
+                yield PlannedMerge(scope, window, inputs, outputs, why)
+            else:
+                of_several = f"{len(inputs)} splits of {format_count(len(set(places)), 'window')} become {outputs}"
+                yield PlannedMerge(scope, window, inputs, outputs, f"gathered: {of_several}", places)
 
 
 def _moment(seconds: int) -> str:
@@ -220,8 +304,13 @@ def _moment(seconds: int) -> str:
 
 
 def _place(window: Window) -> Window:
-    """One window for all durations that start together: their splits lie together in the metastore."""
-    return Window.overflow_of(3600) if window.overflow else replace(window, duration=60)
+    """One window for all durations that start together: their splits lie together in the metastore.
+
+    Cold windows have different starts or lie together too.
+    """
+    if window.overflow or window.is_cold:
+        return Window.overflow_of(3600) if window.overflow else window
+    return replace(window, duration=60)
 
 
 def _left(scope: CompactionScope, window: Window, choice: Choice) -> Iterator[Left]:

@@ -2,7 +2,8 @@
 
 A policy sees the splits of one scope in one window and nothing else, so that it cannot merge across either. Two of them
 are for windows that still grow, `stable-log` and `constant-write-amplification`; `finalise` is for windows that no
-longer do. All of them count in bytes. None of them is given splits whose rows were rewritten as often as is allowed.
+longer do, and `gather` for several of these that become one. All of them count in bytes. None of them is given splits
+whose rows were rewritten as often as is allowed.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ __all__ = [
     "expected_size",
     "fewest_files",
     "finalise",
+    "gather",
     "stable_log",
 ]
 
@@ -114,6 +116,22 @@ def finalise(splits: Sequence[Candidate], at: Circumstances) -> Choice:
             choice.merges.append((tuple(pack), _closed(pack, at)))
         else:
             choice.leave(pack, reason)
+    return choice
+
+
+def gather(splits: Sequence[Candidate], at: Circumstances) -> Choice:
+    """Bring the splits of closed windows, none of which was gathered before, into one longer window by one merge.
+
+    Its outputs part the series, so that the points of one lie together for the whole of the window, however many files
+    there are. Of more splits than one merge takes, so many at a time are gathered, as if they were of one window.
+    """
+    if at.more_follow or len(splits) > _MOST_INPUTS:
+        return finalise(splits, at)
+    choice = Choice()
+    if fewest_files(splits, at.target) >= len(splits):
+        choice.leave(splits, "a gathering would leave as many files as there are")
+    else:
+        choice.merges.append((tuple(splits), _closed(splits, at)))
     return choice
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from windrow.compaction.merge_report import MergeReport
 from windrow.compaction.merge_task import Job
@@ -45,6 +45,8 @@ class Publisher:
         merge = job.merge
         try:
             require("TW-3", windows_in=[merge.window], windows_out=[split.window for split in report.splits])
+            if merge.windows:
+                require("CW-2", cold=merge.window, windows=merge.windows, scopes=[merge.scope])
             require("CS-1", scopes=[merge.scope, *(split.scope for split in report.splits)])
             self._until_answered(job, report)
         except Conflict as error:
@@ -78,8 +80,9 @@ class Publisher:
     def still_visible(self, job: Job) -> bool:
         """Whether all inputs of a merge can still be seen; else another commit has taken them."""
         wanted = set(job.merge.split_ids)
-        for scope, page in self.metastore.candidates(self.table_id, job.merge.window):
-            if scope == job.merge.scope:
+        for window in job.merge.places:
+            scope = replace(job.merge.scope, window_duration=window.duration)
+            for _, page in self.metastore.candidates(self.table_id, window, scope=scope):
                 wanted.difference_update(split.split_id for split in page)
         return not wanted
 

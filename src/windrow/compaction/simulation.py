@@ -75,6 +75,9 @@ class TableSample:
     """Bytes that merges wrote for every byte that arrived."""
     rewrites: int
     """How often a row was rewritten, at most."""
+    cold_windows: int = 0
+    """Windows that closed ones were gathered into, which do not count as closed ones."""
+    splits_per_cold_window: float = 0.0
 
 
 @dataclass(slots=True)
@@ -178,16 +181,19 @@ class Simulation:
 
     def _sample(self, hours: float) -> TableSample:
         planner = Planner(self.metastore, self.table, self.clock.now)
-        groups = [group for group in self.metastore.groups(self.table.table_id) if group.window is not None]
-        closed = [group.splits for group in groups if group.window and planner.closed(group.window)]
-        still_open = [group.splits for group in groups if group.window and not planner.closed(group.window)]
+        groups = [(each.window, each.splits) for each in self.metastore.groups(self.table.table_id) if each.window]
+        cold = [splits for window, splits in groups if window.is_cold]
+        closed = [splits for window, splits in groups if not window.is_cold and planner.closed(window)]
+        still_open = [splits for window, splits in groups if not planner.closed(window)]
         return TableSample(
             hours=round(hours, 3),
-            splits=sum(group.splits for group in groups),
+            splits=sum(splits for _, splits in groups),
             closed_windows=len(closed),
             splits_per_closed_window=round(mean(closed), 3) if closed else 0.0,
             most_in_a_closed_window=max(closed, default=0),
             splits_per_open_window=round(mean(still_open), 3) if still_open else 0.0,
             write_amplification=round(self.written / max(self.arrived, 1), 3),
             rewrites=self.rewrites,
+            cold_windows=len(cold),
+            splits_per_cold_window=round(mean(cold), 3) if cold else 0.0,
         )

@@ -50,6 +50,7 @@ def plan_of(
     types: Mapping[str, pa.DataType],
     gathering: Gathering,
     settings: TableSettings,
+    closed_before: int,
 ) -> IngestPlan:
     """Return the plan, or refuse what the ingest itself would refuse before it starts."""
     check_against_table(written.names, types)
@@ -63,7 +64,7 @@ def plan_of(
         if column.name in types and both != types[column.name]:
             wider.append(f"{column.name}: {types[column.name]} to {both}")
     files = source.files if isinstance(source, FilesSource) else None
-    spread = predicted_spread(source, settings)
+    spread = predicted_spread(source, settings, closed_before)
     return IngestPlan(
         table=table,
         columns=tuple(written.names),
@@ -80,7 +81,7 @@ def plan_of(
 
 
 def _warnings(spread: Spread | None, settings: TableSettings, columns: Collection[str]) -> Iterator[str]:
-    sparse = None if spread is None else sparse_warning(spread, settings.window)
+    sparse = None if spread is None else sparse_warning(spread, settings)
     if sparse is not None:
         yield sparse
     yield from unsorted_warnings(settings, columns)

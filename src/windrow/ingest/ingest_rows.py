@@ -52,8 +52,11 @@ class IngestRows:
         """Say what ingesting the rows would change, or refuse them as `run` would; nothing is written."""
         run = Ingest.of(self.context, self.name, IngestSettings(cast=cast))
         incoming, types = self._source(run, rows, file_format, spark, rare_attributes, set_aside=dead_letter)
-        written, gathering = run.check(incoming.schema), gathered(incoming, run.table.settings, shuffle)[1]
-        return plan_of(self.name, incoming, written, types, gathering, run.table.settings)
+        written, gathering = (
+            run.check(incoming.schema),
+            gathered(incoming, run.table.settings, run.closed_before, shuffle=shuffle)[1],
+        )
+        return plan_of(self.name, incoming, written, types, gathering, run.table.settings, run.closed_before)
 
     def run(  # noqa: PLR0913 - each is a word that a user may say
         self,
@@ -109,7 +112,7 @@ class IngestRows:
         run = Ingest.of(self.context, self.name, settings)
         incoming, _ = self._source(run, rows, file_format, spark, rare_attributes, set_aside=dead_letter)
         run.check(incoming.schema)
-        incoming, _ = gathered(incoming, run.table.settings, shuffle)
+        incoming, _ = gathered(incoming, run.table.settings, run.closed_before, shuffle=shuffle)
         result = run.run(incoming, on_split)
         for warning in result.warnings:
             _log.warning("table %s: %s", self.name, warning)

@@ -87,6 +87,11 @@ class Ingest:
             batch=batch,
         )
 
+    @property
+    def closed_before(self) -> int:
+        """The second before which no late points are accepted: what is older is a backfill."""
+        return self.table.settings.closed_before(self.rule.arrived_at)
+
     def run(self, source: Source, on_split: Progress | None = None) -> IngestResult:
         """Write and publish the rows as one commit; nothing is visible before all of it is."""
         opened = self.open(source.schema)
@@ -163,7 +168,7 @@ class Ingest:
             return []
         settings = self.table.settings
         columns = {column.name for column in self.context.metastore.columns(self.table.table_id)}
-        sparse = sparse_warning(Spread.of_splits(reported.splits), settings.window)
+        sparse = sparse_warning(Spread.of_splits(reported.splits), settings)
         unsorted = unsorted_warnings(settings, columns | reported.names.attributes)
         return [*([] if sparse is None else [sparse]), *unsorted]
 

@@ -47,21 +47,26 @@ class Gathering:
     """About how many tenants and windows the rows have, counted together."""
 
 
-def gathered(source: Source, settings: TableSettings, shuffle: bool | None = None) -> tuple[Source, Gathering]:  # noqa: FBT001
-    """Return a source whose tasks write what they should, and why they do; `shuffle` overrides the decision."""
+def gathered(
+    source: Source, settings: TableSettings, closed_before: int, *, shuffle: bool | None = None
+) -> tuple[Source, Gathering]:
+    """Return a source whose tasks write what they should, and why they do; `shuffle` overrides the decision.
+
+    `closed_before` is the second before which no late points are accepted.
+    """
     if not isinstance(source, FrameSource | FilesSource) or not source.on_spark:
         if shuffle:
             raise InvalidInput("shuffle: rows are shuffled by Spark; give a DataFrame, or files and spark=")
         return source, Gathering(False, "this process writes the rows in large shares")
     if shuffle is False:
         return source, Gathering(False, "no shuffle was asked for")
-    decision = Gathering(True, "a shuffle was asked for") if shuffle else _decision(source, settings)
-    return (Shuffled(source, settings) if decision.shuffle else source), decision
+    decision = Gathering(True, "a shuffle was asked for") if shuffle else _decision(source, settings, closed_before)
+    return (Shuffled(source, settings, closed_before) if decision.shuffle else source), decision
 
 
-def _decision(source: FrameSource | FilesSource, settings: TableSettings) -> Gathering:
+def _decision(source: FrameSource | FilesSource, settings: TableSettings, closed_before: int) -> Gathering:
     columns = [settings.timestamp, *settings.partition_by]
-    samples = [frozenset(_groups_of(batches, settings)) for batches in source.sample(columns)]
+    samples = [frozenset(_groups_of(batches, settings, closed_before)) for batches in source.sample(columns)]
     return decide(samples, source.tasks, source.size_bytes)
 
 
@@ -89,11 +94,11 @@ def _all_groups(samples: Sequence[frozenset[Group]], each: float, tasks: int) ->
     return each + further * (tasks - 1)
 
 
-def _groups_of(batches: Iterable[pa.RecordBatch], settings: TableSettings) -> Iterator[Group]:
+def _groups_of(batches: Iterable[pa.RecordBatch], settings: TableSettings, closed_before: int) -> Iterator[Group]:
     for batch in batches:
         with suppress(InvalidInput):  # rows that are no points have no group
             for partition_id, window, _ in grouped(pa.Table.from_batches([batch]), settings):
-                yield partition_id, window
+                yield partition_id, settings.cold_window_of(window, closed_before) or window
 
 
 @dataclass(frozen=True)
@@ -102,6 +107,7 @@ class Shuffled:
 
     source: FrameSource | FilesSource
     settings: TableSettings
+    closed_before: int
 
     @property
     def schema(self) -> pa.Schema:
@@ -116,10 +122,10 @@ class Shuffled:
     def run(self, work: Work, on_report: OnReport, threads: int | None = None) -> list[str]:  # noqa: ARG002
         """Run the work on rows of which all that share tenant and window come to one task."""
         frame, read = self.source.partitions()
-        settings = self.settings
+        settings, closed_before = self.settings, self.closed_before
 
         def route(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return routed(read(batches), settings)
+            return routed(read(batches), settings, closed_before)
 
         def write(batches: Iterable[pa.RecordBatch], attempt: int) -> Iterator[str]:
             return work(unpacked(batches), attempt)
@@ -128,22 +134,24 @@ class Shuffled:
         return run_on_partitions(pieces, write, on_report)
 
 
-def routed(batches: Iterable[pa.RecordBatch], settings: TableSettings) -> Iterator[pa.RecordBatch]:
+def routed(batches: Iterable[pa.RecordBatch], settings: TableSettings, closed_before: int) -> Iterator[pa.RecordBatch]:
     """Yield the rows of batches in pieces, each with the number of its destination."""
     for held, *_ in in_budget(batches, _HELD):
         # By all of the schema: its metadata tells files apart whose rows are to be dropped.
         for _, same in groupby(held, key=lambda batch: batch.schema.serialize().to_pybytes()):
             alike = pa.Table.from_batches(list(same))
             rows = coded(alike).replace_schema_metadata(alike.schema.metadata)
-            for destination, part in _parts(rows, settings):
+            for destination, part in _parts(rows, settings, closed_before):
                 for start in range(0, part.num_rows, _PIECE_ROWS):
                     piece = _packed(part.slice(start, _PIECE_ROWS))
                     yield pa.record_batch({"destination": pa.array([destination], pa.int64()), "rows": [piece]})
 
 
-def _parts(rows: pa.Table, settings: TableSettings) -> Iterator[tuple[int, pa.Table]]:
+def _parts(rows: pa.Table, settings: TableSettings, closed_before: int) -> Iterator[tuple[int, pa.Table]]:
     try:
-        for partition_id, window, part in grouped(rows, settings):
+        for partition_id, own, part in grouped(rows, settings, closed_before=closed_before):
+            # All that may be of one cold window comes to one task.
+            window = settings.cold_window_of(own, closed_before) or own
             yield partition_id ^ window.start ^ window.overflow, part.replace_schema_metadata(rows.schema.metadata)
     except (InvalidInput, KeyError):
         # these are no points: the task that writes them refuses or drops them

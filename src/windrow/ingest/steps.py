@@ -21,8 +21,10 @@ from windrow.model.window import Window, window_starts
 from windrow.splits.sorting import order_of
 from windrow.splits.texts import coded
 
-__all__ = ["add_timeseries_id", "check_rows", "cut", "grouped", "tags_of", "written_schema"]
+__all__ = ["SAVED_FILES", "add_timeseries_id", "check_rows", "cut", "grouped", "tags_of", "written_schema"]
 
+SAVED_FILES = 8
+"""A batch goes to cold windows where that makes so many files fewer: a handful of them is compaction's to gather."""
 _FEW = 1 << 20
 _WORD = 64
 
@@ -69,29 +71,71 @@ def tags_of(rows: pa.Table, settings: TableSettings) -> tuple[str, ...]:
     return tag_columns(rows.schema, declared=settings.tags, timestamp=settings.timestamp, signal=settings.signal)
 
 
-def cut(rows: pa.Table, settings: TableSettings) -> Iterator[tuple[int, Window, pa.Table]]:
+def cut(
+    rows: pa.Table, settings: TableSettings, closed_before: int | None = None
+) -> Iterator[tuple[int, Window, pa.Table]]:
     """Yield the rows of each tenant and window apart, sorted; rows without a timestamp go to the overflow window.
 
     All rows are ordered at once, by tenant and window first, and moved once.
     """
     rows = coded(rows)
-    return grouped(rows, settings, packed_keys(rows, settings.sort))
+    return grouped(rows, settings, packed_keys(rows, settings.sort), closed_before)
 
 
 def grouped(
-    rows: pa.Table, settings: TableSettings, keys: Sequence[npt.NDArray[np.uint64]] = ()
+    rows: pa.Table,
+    settings: TableSettings,
+    keys: Sequence[npt.NDArray[np.uint64]] = (),
+    closed_before: int | None = None,
 ) -> Iterator[tuple[int, Window, pa.Table]]:
-    """Yield the rows of each tenant and window apart, in the order of keys, the most significant first."""
+    """Yield the rows of each tenant and window apart, in the order of keys, the most significant first.
+
+    `closed_before` is the second before which no late points are accepted: rows of a cold window that ends by then, if
+    they are of several windows, are of the cold one where that saves files. Without it, there are no cold windows.
+    """
     starts, is_null = window_starts(rows[settings.timestamp], settings.window, unit=settings.timestamp_unit)
     tenants = partition_ids(rows, settings.partition_by)
-    groups = _groups(tenants, is_null, starts // settings.window)
+    is_cold = _gathered(starts, is_null, tenants, settings, closed_before)
+    cold = settings.gathers_into or settings.window
+    starts = np.where(is_cold, starts // cold * cold, starts)
+    groups = _groups(tenants, is_null, is_cold, starts // settings.window)
     order = order_of(_packed(groups.astype(np.uint64), keys))
     ends = np.cumsum(np.bincount(groups))
     rows = rows.take(pa.array(order))
     for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True) if len(order) else ():
         first = order[start]
-        window = Window.overflow_of(settings.window) if is_null[first] else Window(int(starts[first]), settings.window)
+        window = Window(int(starts[first]), cold if is_cold[first] else settings.window, overflow=bool(is_null[first]))
         yield int(tenants[first]), window, rows.slice(start, end - start)
+
+
+def _gathered(
+    starts: npt.NDArray[np.int64],
+    is_null: npt.NDArray[np.bool_],
+    tenants: npt.NDArray[Any],
+    settings: TableSettings,
+    closed_before: int | None,
+) -> npt.NDArray[np.bool_]:
+    """Return which rows go to a cold window: those of several windows of one that is closed, where it saves files."""
+    is_cold = np.zeros(len(starts), np.bool_)
+    duration = settings.gathers_into
+    if duration is None or closed_before is None or not len(starts):
+        return is_cold
+    places = starts // duration
+    # No window that a start time cuts in two, and none whose start 64 bits do not hold.
+    cut_at = settings.compaction_start_time // duration if settings.compaction_start_time % duration else None
+    is_old = ~is_null & (places < closed_before // duration) & (places > -(2**63) // duration)
+    is_old &= True if cut_at is None else places != cut_at
+    if not is_old.any():
+        return is_cold
+    codes = _groups(tenants, is_old, np.where(is_old, places, 0))
+    first = np.empty(int(codes.max()) + 1, np.int64)
+    first[codes[::-1]] = starts[::-1]
+    has_several = np.zeros(len(first), np.bool_)
+    has_several[codes[starts != first[codes]]] = True
+    is_cold = is_old & has_several[codes]
+    windows = np.bincount(_groups(tenants, starts // settings.window)[is_cold])
+    saved = np.count_nonzero(windows) - np.count_nonzero(np.bincount(codes[is_cold]))
+    return is_cold if saved >= SAVED_FILES else np.zeros(len(starts), np.bool_)
 
 
 def _groups(*keys: npt.NDArray[Any]) -> npt.NDArray[np.int64]:

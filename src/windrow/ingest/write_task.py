@@ -19,6 +19,7 @@ from windrow.ingest.steps import add_timeseries_id, cut
 from windrow.ingest.task_reports import Report, RowCounts, WrittenNames, text_of
 from windrow.merging.heap import return_freed_memory
 from windrow.metastore import TableColumn
+from windrow.model.invariants import require
 from windrow.model.ordering import encoded
 from windrow.model.points import required_columns
 from windrow.model.scope import CompactionScope
@@ -121,7 +122,7 @@ class WriteTask:
         taken = add_timeseries_id(judged.taken, self.settings)
         if taken.num_rows:
             yield WrittenNames(frozenset(taken.column_names), residual_names(taken))
-        parts = cut(taken, self.settings)
+        parts = cut(taken, self.settings, self.settings.closed_before(self.rule.arrived_at))
         del rows, judged, taken, rejected, fit
         for partition_id, window, part in parts:
             yield (partition_id, window), part
@@ -149,8 +150,10 @@ class WriteTask:
             partition_id=partition_id,
             doc_mapping_uid=self.schema_epoch,
             sort_schema=self.settings.sort.canonical(),
-            window_duration=self.settings.window,
+            window_duration=window.duration,
         )
+        if window.is_cold:
+            require("CW-3", cold=window, closed_before=self.settings.closed_before(self.rule.arrived_at))
         return write_sorted(
             store,
             part,

@@ -60,15 +60,18 @@ def merge_splits(  # noqa: PLR0913 - what few callers need is given by name
     verify: Verify | None = None,
     bookkeeping: Sequence[str] = (),
     into: Store | None = None,
+    gather_into: Window | None = None,
 ) -> list[SplitMetadata]:
     """Merge splits of one window and store the outputs; `name` gives the n-th output its name.
+
+    `gather_into` is a cold window that the windows of the splits lie in: the outputs are of it.
 
     Nothing is stored before all outputs are verified: as the settings have it, or as `verify` does. When storing one of
     them fails, those before it stay as orphans: nobody sees them, and garbage collection takes them.
     Bookkeeping columns may change in a merge: they are not compared. `into` is for splits that are but runs of a write
     in another store: the outputs go there, are of the first generation and replace nothing.
     """
-    place = _place(splits)
+    place = _place(splits, gather_into)
     if into is not None:
         place = replace(place, generation=0, replaces=())
     schema = SortSchema.parse(place.scope.sort_schema)
@@ -128,20 +131,25 @@ def _stored_sidecar(store: Store, split: SplitMetadata) -> bytes | None:
     return bytes(data)
 
 
-def _place(splits: Sequence[SplitMetadata]) -> _Place:
+def _place(splits: Sequence[SplitMetadata], cold: Window | None) -> _Place:
     if not splits:
         raise InvalidInput("a merge of no splits; give at least one")
     keys = [split.key for split in splits]
     if len(set(keys)) != len(keys):
         twice = next(key for key in keys if keys.count(key) > 1)
         raise InvalidInput(f"{twice}: stands among the inputs of the merge twice; give each once")
-    require("CS-1", scopes=[split.scope for split in splits])
-    require("CS-2", windows=[split.window for split in splits])
-    window = splits[0].window
+    scopes, windows = [split.scope for split in splits], [split.window for split in splits]
+    if cold is None:
+        require("CS-1", scopes=scopes)
+        require("CS-2", windows=windows)
+    else:
+        require("CW-2", cold=cold, windows=windows, scopes=scopes)
+    window = cold or windows[0]
     if window is None:
         raise InvalidInput(f"{keys[0]}: has no window, and is never merged; leave it out")
     generation = max(split.generation for split in splits) + 1
-    return _Place(splits[0].scope, window, generation, tuple(split.split_id for split in splits))
+    scope = replace(scopes[0], window_duration=window.duration)
+    return _Place(scope, window, generation, tuple(split.split_id for split in splits))
 
 
 def _check_input(split: SplitMetadata, source: Input) -> None:

@@ -21,11 +21,13 @@ from windrow.metastore.records import (
     Published,
     commit_of,
     split_row,
+    window_of,
 )
 from windrow.metastore.schema import checkpoints, commits, splits, tables
-from windrow.metastore.scopes import ScopeKeys
+from windrow.metastore.scopes import ScopeKeys, Scopes
 from windrow.model.scope import CompactionScope
 from windrow.model.split import SplitMetadata
+from windrow.model.window import Window
 
 __all__ = [
     "PUBLISH_STEPS",
@@ -68,6 +70,8 @@ class Change(Generic[T]):
 
 class Commits(Catalog):
     """The commits of a metastore."""
+
+    _scopes: Scopes
 
     def __init__(self, database: Database, *, at_step: Step, sleep: Callable[[float], None]) -> None:
         super().__init__(database)
@@ -271,7 +275,7 @@ class Commits(Catalog):
         self._at_step("replaced")
         keys = self._scope_keys.of(connection, key, {split.scope for split in add})
         self._insert(connection, key, version, add, keys)
-        guards.check_conserved(CommitKind(row.kind), add, keys, removed)
+        guards.check_conserved(CommitKind(row.kind), add, self._windows_of(connection, removed, table.table_id))
         self._at_step("added")
         self.publish_columns(connection, table, columns, version)
         rows_added, rows_removed = (sum(split.row_count for split in group) for group in (add, removed))
@@ -280,6 +284,14 @@ class Commits(Catalog):
         record_published(connection, result, now, {**commit_of(row, table.table_id).summary, **summary})
         self._at_step("versioned")
         return result
+
+    def _windows_of(
+        self, connection: Connection, removed: Sequence[Row[Any]], table_id: str
+    ) -> Iterator[tuple[CompactionScope, Window | None, int]]:
+        """Yield scope, window and rows of each split that is replaced."""
+        for row in removed:
+            scope = self._scopes.of(connection, row.scope_key, table_id)
+            yield scope, window_of(row.window_kind, row.window_start, scope.window_duration), row.row_count
 
     def _locked(self, connection: Connection, commit_id: str) -> Row[Any]:
         """Return the commit's row, holding the table: publishes of one table happen one after the other."""

@@ -26,8 +26,8 @@ from windrow.metastore.records import (
     WindowKind,
     window_of,
 )
-from windrow.metastore.schema import quarantine, runs, splits
-from windrow.metastore.scopes import Scopes
+from windrow.metastore.schema import IN_TIME, quarantine, runs, splits
+from windrow.metastore.scopes import Scopes, keys_of_scope
 from windrow.metastore.stored import stored
 from windrow.model.scope import CompactionScope
 from windrow.model.window import Window
@@ -56,7 +56,7 @@ class CompactionRecords(Catalog):
     _scopes: Scopes
 
     def groups(self, table_id: str) -> Iterator[GroupSummary]:
-        """Yield the groups of visible splits that share scope and window, ordered by window."""
+        """Yield the groups of visible splits that share scope and window, by the start of the window."""
         with self.database.reading() as connection:
             key = self.table_key(connection, table_id)
             for row in connection.execute(_grouped(key).execution_options(yield_per=_PAGE)):
@@ -65,11 +65,11 @@ class CompactionRecords(Catalog):
                 yield GroupSummary(scope, window, row.splits, int(row.rows), int(row.size_bytes))
 
     def candidates(
-        self, table_id: str, window: Window, *, page_size: int = _PAGE
+        self, table_id: str, window: Window, *, scope: CompactionScope | None = None, page_size: int = _PAGE
     ) -> Iterator[tuple[CompactionScope, list[Candidate]]]:
         """Yield the visible splits of the windows that start where this one does, in pieces of one scope each.
 
-        Scopes come one after the other, splits in the order of their ids.
+        Scopes come one after the other, splits in the order of their ids. With a scope, only those of it.
         """
         if page_size < 1:
             raise InvalidInput(f"page_size: expected 1 or more, found {page_size}")
@@ -77,10 +77,13 @@ class CompactionRecords(Catalog):
         while after is not None:
             with self.database.reading() as connection:
                 key = self.table_key(connection, table_id)
-                rows = connection.execute(_candidates(key, window, after, page_size)).all()
+                query = _candidates(key, window, after, page_size)
+                if scope is not None:
+                    query = query.where(splits.c.scope_key == keys_of_scope(key, scope).scalar_subquery())
+                rows = connection.execute(query).all()
                 pieces = [
-                    (self._scopes.of(connection, scope_key, table_id), [Candidate(*row[1:]) for row in members])
-                    for scope_key, members in groupby(rows, key=_scope_key)
+                    (self._scopes.of(connection, each, table_id), [Candidate(*row[1:]) for row in members])
+                    for each, members in groupby(rows, key=_scope_key)
                 ]
             yield from pieces
             after = (rows[-1][0], rows[-1][1]) if len(rows) == page_size else None
@@ -140,7 +143,8 @@ def _grouped(key: int) -> Select[Any]:
         func.sum(splits.c.size_bytes).label("size_bytes"),
     )
     visible = (splits.c.table_key == key, splits.c.removed_version.is_(None))
-    return select(*place, *counts).where(*visible).group_by(*place).order_by(*place)
+    order = (IN_TIME, splits.c.window_start, splits.c.window_kind, splits.c.scope_key)
+    return select(*place, *counts).where(*visible).group_by(*place).order_by(*order)
 
 
 def _candidates(key: int, window: Window, after: tuple[int, str], size: int) -> Select[Any]:

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 
 from windrow.bounded import memo
 from windrow.errors import Conflict, InvalidInput, InvariantViolation
-from windrow.metastore.records import CommitKind, WindowKind
+from windrow.metastore.records import CommitKind
 from windrow.model.invariants import require
 from windrow.model.scope import CompactionScope
 from windrow.model.sort_schema import SortSchema
 from windrow.model.split import SplitMetadata
+from windrow.model.window import Window
 
 __all__ = ["check_added", "check_conserved", "check_epoch", "check_id", "check_replaced", "check_table", "microseconds"]
 
 _LONGEST_ID = 64
 _LONGEST_SPLIT_ID = 128
 _CENTURY = 100 * 366 * 86_400
+
+_Group = tuple[CompactionScope, Window | None]
 
 
 def check_id(what: str, value: str, longest: int = _LONGEST_ID) -> None:
@@ -88,29 +91,45 @@ def check_epoch(kind: CommitKind, add: Sequence[SplitMetadata], table: str, epoc
 def check_conserved(
     kind: CommitKind,
     add: Sequence[SplitMetadata],
-    scope_keys: Mapping[CompactionScope, int],
-    removed: Sequence[Any],
+    removed: Iterable[tuple[CompactionScope, Window | None, int]],
 ) -> None:
-    """A merge keeps the rows of every window of every scope, and moves none between them."""
+    """A merge keeps the rows of every window of every scope, and moves none between them.
+
+    `removed` are scope, window and rows of what is replaced. A gathering moves rows from windows of all durations into
+    the cold window that they lie in, where every other part of the scope is the same.
+    """
     if kind is not CommitKind.COMPACT:
         return
-    rows_in: Counter[tuple[int, int, int]] = Counter()
-    rows_out: Counter[tuple[int, int, int]] = Counter()
-    for row in removed:
-        rows_in[(row.scope_key, row.window_kind, row.window_start)] += row.row_count
+    rows_in: Counter[_Group] = Counter()
+    rows_out: Counter[_Group] = Counter()
     for split in add:
-        window = split.window
-        if window is None:
+        if split.window is None:
             raise InvariantViolation("CS-1", f"split {split.split_id} has no window and cannot come from a merge")
-        rows_out[(scope_keys[split.scope], WindowKind.of(window), window.start)] += split.row_count
+        rows_out[(split.scope, split.window)] += split.row_count
+    for scope, window, rows in removed:
+        rows_in[_destination(scope, window, rows_out)] += rows
     strangers = [group for group in rows_out if group not in rows_in]
     if strangers:
+        scope, window = strangers[0]
         raise InvariantViolation(
-            "CS-2",
-            f"a merge added {rows_out[strangers[0]]} rows to a scope and window {strangers[0]} it took none from",
+            "CS-2", f"a merge added {rows_out[strangers[0]]} rows to window {window} of {scope}, and took none from it"
         )
     for group, count in rows_in.items():
         require("MC-1", rows_in=count, rows_out=rows_out[group])
+
+
+def _destination(scope: CompactionScope, window: Window | None, written: Collection[_Group]) -> _Group:
+    """Where rows of a scope and window have to be after a merge: there, or in a cold window that holds it."""
+    if (scope, window) in written:
+        return scope, window
+    cold = [(into, place) for into, place in written if place is not None and place.is_cold]
+    for into, place in cold:
+        inside = window is not None and place.holds(window)
+        if inside and into == replace(scope, window_duration=place.duration):
+            return into, place
+    for into, place in cold if len(written) == 1 else ():
+        require("CW-2", cold=place, windows=[window], scopes=[scope, into])
+    return scope, window
 
 
 def _check_window(split: SplitMetadata) -> None:
@@ -124,6 +143,8 @@ def _check_window(split: SplitMetadata) -> None:
             "CS-1",
             f"split {split.split_id} lies in a window of {window.duration} s, its scope says {scope.window_duration} s",
         )
+    if window.is_cold:
+        require("CW-1", start=window.start, duration=window.duration)
     require(
         "TW-1",
         window=window,

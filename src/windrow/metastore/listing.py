@@ -37,17 +37,18 @@ from windrow.metastore.records import (
     split_of,
     window_of,
 )
-from windrow.metastore.schema import commits, pins, scopes, splits, tables
+from windrow.metastore.schema import IN_TIME, commits, pins, scopes, splits, tables
 from windrow.metastore.scopes import Scopes, keys_of_scope
 from windrow.metastore.stored import stored
 from windrow.model.split import SplitMetadata
-from windrow.model.window import VALID_MINUTES
+from windrow.model.window import COLD_HOURS, VALID_MINUTES
 from windrow.pruning.zones import prune_splits
 
 __all__ = ["Listing"]
 
 _PAGE = 1000
 _LONGEST_WINDOW = 60 * max(VALID_MINUTES)
+_LONGEST_COLD_WINDOW = 3600 * COLD_HOURS[-1]
 _EVERYTHING = SplitQuery()
 _FIRST, _LAST = -(2**63), 2**63 - 1
 
@@ -74,6 +75,8 @@ class Listing(Catalog):
         page_size: int = _PAGE,
     ) -> Iterator[list[SplitMetadata]]:
         """Yield the splits that are visible at a version or under a pin, in pages, ordered by window and id.
+
+        Registered files come first, then the overflow, windows in order of time, and cold windows in order of time.
 
         Memory is bounded by a page. Each page is a transaction of its own and checks anew that the version is readable.
         """
@@ -120,7 +123,7 @@ class Listing(Catalog):
                 .join(scopes, scopes.c.scope_key == splits.c.scope_key)
                 .where(splits.c.table_key == key, *_visible(version))
                 .group_by(splits.c.window_kind, splits.c.window_start, scopes.c.window_duration)
-                .order_by(splits.c.window_kind, splits.c.window_start, scopes.c.window_duration)
+                .order_by(IN_TIME, splits.c.window_start, scopes.c.window_duration)
             )
             return [_summary(row) for row in connection.execute(query)]
 
@@ -199,13 +202,15 @@ class _Lane:
 _NO_WINDOW = _Lane(WindowKind.NONE, 0, 0)
 _OVERFLOW = _Lane(WindowKind.OVERFLOW, 0, 0)
 _TIMED = _Lane(WindowKind.TIMED, _FIRST, _LAST)
+_COLD = _Lane(WindowKind.COLD, _FIRST, _LAST)
 
 
 def _lanes(query: SplitQuery) -> list[_Lane]:
-    lanes = [_NO_WINDOW, _OVERFLOW, _TIMED]
+    lanes = [_NO_WINDOW, _OVERFLOW, _TIMED, _COLD]
     if query.time_range is not None:
-        low, high = query.time_range
-        lanes = [_NO_WINDOW, _Lane(WindowKind.TIMED, low // 1_000_000 - _LONGEST_WINDOW, (high - 1) // 1_000_000)]
+        low, high = query.time_range[0] // 1_000_000, (query.time_range[1] - 1) // 1_000_000
+        longest = {WindowKind.TIMED: _LONGEST_WINDOW, WindowKind.COLD: _LONGEST_COLD_WINDOW}
+        lanes = [_NO_WINDOW, *(_Lane(kind, low - longest[kind], high) for kind in longest)]
     if query.window is None:
         return lanes
     kind, start = WindowKind.of(query.window), query.window.start

@@ -181,12 +181,15 @@ class Metastore(Protocol):
         """Return the pins of a table that have not run out, oldest version first."""
 
     def groups(self, table_id: str) -> Iterator[GroupSummary]:
-        """Yield the groups of visible splits that share scope and window, ordered by window."""
+        """Yield the groups of visible splits that share scope and window, by the start of the window."""
 
     def candidates(
-        self, table_id: str, window: Window, *, page_size: int = ...
+        self, table_id: str, window: Window, *, scope: CompactionScope | None = None, page_size: int = ...
     ) -> Iterator[tuple[CompactionScope, list[Candidate]]]:
-        """Yield the visible splits of the windows that start where this one does, in pieces of one scope each."""
+        """Yield the visible splits of the windows that start where this one does, in pieces of one scope each.
+
+        Cold windows are apart from others. With a scope, only its splits are yielded.
+        """
 
     def add_queries(self, table_id: str, queries: Mapping[int, int]) -> None:
         """Count queries of the windows that start at these seconds."""

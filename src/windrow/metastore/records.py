@@ -77,13 +77,17 @@ class WindowKind(IntEnum):
     NONE = 0
     OVERFLOW = 1
     TIMED = 2
+    COLD = 3
+    """Longer ones apart, so that who asks for a range of time need not look a week back among the others."""
 
     @classmethod
     def of(cls, window: Window | None) -> WindowKind:
         """Return the kind of a split's window."""
         if window is None:
             return cls.NONE
-        return cls.OVERFLOW if window.overflow else cls.TIMED
+        if window.overflow:
+            return cls.OVERFLOW
+        return cls.COLD if window.is_cold else cls.TIMED
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,12 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    case,
 )
 from sqlalchemy import UniqueConstraint as Unique
 
 __all__ = [
+    "IN_TIME",
     "attributes",
     "checkpoints",
     "columns",
@@ -194,6 +196,8 @@ Index(
     splits.c.window_start,
     splits.c.split_id,
 )
+IN_TIME = case((splits.c.window_kind > 1, 2), else_=splits.c.window_kind)
+"""Orders by the kind of window, but puts cold windows among the others, so that a further order by start is by time."""
 Index("windrow_splits_by_added", splits.c.table_key, splits.c.added_version)
 Index(
     "windrow_splits_by_removed",

@@ -5,12 +5,15 @@ keyword and returns None when the rule holds, else a sentence that says what is 
 
 A file that was registered as it is has no window: no window rule binds it, and it is never merged. The overflow window
 of points without a timestamp has no place in time, so that no start time keeps it from being merged.
+
+A gathering is the one merge that takes splits of several windows: of those that lie in one cold window, into that. Its
+rules are CW; of those of other merges, CS-1 to CS-2 and TW-3 are replaced by them, and all others hold.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -21,10 +24,11 @@ import pyarrow.compute as pc
 from windrow.errors import InvalidInput, InvariantViolation
 from windrow.model.ordering import steps_back
 from windrow.model.points import is_text
+from windrow.model.scope import CompactionScope
 from windrow.model.sort_schema import Direction, SortSchema
 from windrow.model.timeseries import TIMESERIES_ID, timeseries_ids
 from windrow.model.widening import widened
-from windrow.model.window import Window, window_duration
+from windrow.model.window import Window, cold_duration, window_duration
 
 __all__ = ["INVARIANTS", "Invariant", "require"]
 
@@ -237,6 +241,47 @@ def _after_compaction_start(*, window: Window | None, compaction_start_time: int
     if window.overflow or window.start >= compaction_start_time:
         return None
     return f"window {window} starts at {window.start}, before the compaction start time {compaction_start_time}"
+
+
+# Cold windows
+
+
+@_rule("CW-1", "A cold window lasts whole hours, two to a week of them, and starts at a multiple of its duration.")
+def _cold_windows_are_aligned(*, start: int, duration: int) -> str | None:
+    try:
+        cold_duration(duration)
+    except InvalidInput as error:
+        return str(error)
+    return f"a window of {duration} s starts at {start}" if start % duration else None
+
+
+@_rule(
+    "CW-2",
+    "A gathering takes splits that are equal in all of their scope but the duration, of windows that lie in the one "
+    "cold window that it writes.",
+)
+def _gathered_from_inside(
+    *,
+    cold: Window,
+    windows: Iterable[Window | None],
+    scopes: Iterable[CompactionScope],
+) -> str | None:
+    """Scopes and windows are those of the splits that are taken."""
+    if cold.overflow or not cold.is_cold:
+        return f"{cold} is no cold window"
+    others = {replace(scope, window_duration=cold.duration) for scope in scopes}
+    if len(others) > 1:
+        return f"splits of {len(others)} scopes would be gathered: {_listed(others)}"
+    outside = [window for window in set(windows) if window is None or not cold.holds(window)]
+    return f"splits of {_listed(outside)} would be gathered into {cold}" if outside else None
+
+
+@_rule("CW-3", "Only a cold window that is closed is gathered, or written into by ingest.")
+def _gathered_when_closed(*, cold: Window, closed_before: int) -> str | None:
+    """`closed_before` is the second up to which no late points are accepted any more."""
+    if cold.end <= closed_before:
+        return None
+    return f"{cold} ends at {cold.end}, and late points are accepted from {closed_before} on"
 
 
 # Merge correctness

@@ -17,9 +17,9 @@ from windrow.model.names import name_problems
 from windrow.model.points import Signal, signal_of
 from windrow.model.sort_schema import SortSchema
 from windrow.model.units import parse_bytes, parse_seconds
-from windrow.model.window import TIMESTAMP_UNITS, window_duration
+from windrow.model.window import COLD_HOURS, TIMESTAMP_UNITS, Window, cold_duration, window_duration
 
-__all__ = ["Duration", "Names", "PolicySettings", "TableSettings", "Verify", "verification"]
+__all__ = ["DEFAULT_COLD_WINDOW", "Duration", "Names", "PolicySettings", "TableSettings", "Verify", "verification"]
 
 Verify = Literal["full", "sample"]
 """How much of a merge is compared."""
@@ -28,6 +28,12 @@ Duration = str | int | timedelta
 """A length of time as people write it: "15m", seconds, or a timedelta."""
 Names = list[str] | tuple[str, ...]
 """Names of columns."""
+
+DEFAULT_COLD_WINDOW: int | None = None
+"""What the closed windows of a new table are gathered into: nothing, unless a length is set."""
+
+_LEAST_COLD_START = -(2**63) + 3600 * COLD_HOURS[-1]
+"""What begins before may lie in a cold window whose start 64 bits do not hold."""
 
 _VERIFY: tuple[Verify, ...] = get_args(Verify)
 _POLICIES = ("stable-log", "constant-write-amplification")
@@ -92,6 +98,8 @@ class TableSettings:
     sort: SortSchema
     window: int = 900
     """Window duration in seconds."""
+    cold_window: int | None = DEFAULT_COLD_WINDOW
+    """Seconds of the longer windows that closed ones are gathered into, whole hours; None gathers none."""
     timestamp: str = "timestamp"
     """The column that decides the window; it must be in the sort schema."""
     timestamp_unit: str | None = None
@@ -132,6 +140,8 @@ class TableSettings:
         if self.timestamp_precision not in _PRECISIONS:
             raise InvalidInput(f"timestamp_precision: {self.timestamp_precision!r} is none of {', '.join(_PRECISIONS)}")
         window_duration(self.window)
+        if self.cold_window is not None:
+            cold_duration(self.cold_window)
         _whole("compaction_start_time", self.compaction_start_time, -(2**63))
         _whole("late_data_acceptance_window", self.late_data_acceptance_window, 0)
         _whole("target_split_size", self.target_split_size, 2**20)
@@ -144,6 +154,31 @@ class TableSettings:
         _column_names("tags", self.tags or ())
         _column_names("bloom_filters", self.bloom_filters)
         _column_names("primary_key", self.primary_key)
+
+    @property
+    def gathers_into(self) -> int | None:
+        """The duration of the cold windows that are written; None where none are.
+
+        A table that drops its windows sooner than a cold window lasts has none: it would keep points longer by that.
+        """
+        is_kept = self.cold_window is not None and (self.retention is None or self.retention >= self.cold_window)
+        return self.cold_window if is_kept else None
+
+    def closed_before(self, now: int) -> int:
+        """Return the second up to which no late points of streams are accepted any more, at a moment (microseconds)."""
+        return now // 10**6 - self.late_data_acceptance_window
+
+    def cold_window_of(self, window: Window, closed_before: int) -> Window | None:
+        """Return the cold window that a window is gathered into, itself if it is that; None while there is none.
+
+        A cold window that would hold windows from before and after the compaction start time is never written: what
+        is before it is not merged.
+        """
+        duration = self.gathers_into
+        if duration is None or window.overflow or duration % window.duration or window.start < _LEAST_COLD_START:
+            return None
+        cold = Window.of(window.start, duration)
+        return None if cold.end > closed_before or cold.start < self.compaction_start_time < cold.end else cold
 
     @property
     def signal(self) -> Signal:
@@ -200,8 +235,8 @@ class TableSettings:
 
     @classmethod
     def from_json(cls, text: str) -> TableSettings:
-        """Read what `to_json` wrote."""
-        return cls.of(**json.loads(text))
+        """Read what `to_json` wrote; tables that were made before there were cold windows have none."""
+        return cls.of(**{"cold_window": None, **json.loads(text)})
 
 
 def verification(value: object) -> Verify:
@@ -217,6 +252,8 @@ def _read(name: str, value: Any) -> Any:
         return value if isinstance(value, SortSchema) else SortSchema.parse(value)
     if name == "window":
         return window_duration(value)
+    if name == "cold_window":
+        return None if value is None or value in ("off", "none") else cold_duration(value)
     if name == "policy":
         return PolicySettings.of(value)
     if name == "target_split_size":

@@ -1,7 +1,8 @@
 """Time windows: spans of equal duration, aligned to the epoch, that every split belongs to exactly one of.
 
 A window holds the points from its start up to, but not with, its end. Points without a timestamp lie in the overflow
-window of their own, which shares no row with the window that really starts at the epoch.
+window of their own, which shares no row with the window that really starts at the epoch. A cold window is longer than
+an hour: whole hours, so that it holds windows of every other duration whole; a split lies in one window of either kind.
 """
 
 from __future__ import annotations
@@ -17,12 +18,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.errors import InvalidInput
+from windrow.model.units import parse_seconds
 
 __all__ = [
+    "COLD_HOURS",
     "TICKS_PER_SECOND",
     "TIMESTAMP_UNITS",
     "VALID_MINUTES",
     "Window",
+    "cold_duration",
     "ticks_of",
     "time_bounds_us",
     "window_duration",
@@ -33,7 +37,11 @@ __all__ = [
 VALID_MINUTES = (1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30, 60)
 """The durations that divide an hour evenly, so that windows line up with hours and days."""
 
+COLD_HOURS = range(2, 7 * 24 + 1)
+"""How long a cold window may be: two hours to a week."""
+
 _VALID_SECONDS = frozenset(60 * minutes for minutes in VALID_MINUTES)
+_HOUR = 3600
 _SECONDS_IN = {"s": 1, "m": 60, "h": 3600}
 TICKS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 """How many of each unit make a second."""
@@ -58,6 +66,31 @@ def window_duration(value: str | int | timedelta) -> int:
     return seconds
 
 
+def cold_duration(value: str | int | timedelta) -> int:
+    """Return the duration of a cold window in seconds, from "12h", "1d", 86400 or a timedelta.
+
+    >>> cold_duration("1d")
+    86400
+    """
+    seconds = parse_seconds(value, "cold_window")
+    if not _is_cold(seconds):
+        raise InvalidInput(
+            f"cold_window: {value!r} is not a whole number of hours from 2 to {COLD_HOURS[-1]} (7d), so that it could "
+            "not hold windows of every duration whole; write for example 6h, 12h, 1d or 7d, or off"
+        )
+    return seconds
+
+
+def _is_cold(seconds: object) -> bool:
+    return type(seconds) is int and seconds % _HOUR == 0 and seconds // _HOUR in COLD_HOURS
+
+
+def _check_duration(seconds: int) -> None:
+    """Refuse what is the duration of no window."""
+    if not _is_cold(seconds):
+        window_duration(seconds)
+
+
 def _is_duration(value: object) -> bool:
     """Whether a value is a duration, though perhaps none of a window."""
     if not isinstance(value, str):
@@ -77,7 +110,7 @@ def _seconds(value: object) -> int:
 
 def window_start(t_seconds: int, duration: int) -> int:
     """Return the start of the window that a second lies in; before the epoch too, it is never after the second."""
-    window_duration(duration)
+    _check_duration(duration)
     return t_seconds - t_seconds % duration
 
 
@@ -91,7 +124,7 @@ class Window:
     """Holds the points without a timestamp, and only those; `start` is 0 and says nothing then."""
 
     def __post_init__(self) -> None:
-        window_duration(self.duration)
+        _check_duration(self.duration)
         if type(self.start) is not int or self.start % self.duration or self.start not in _INT64:
             raise InvalidInput(
                 f"window start {self.start!r} is not a 64-bit integer that {self.duration} seconds divide evenly; "
@@ -99,6 +132,8 @@ class Window:
             )
         if self.overflow and self.start:
             raise InvalidInput(f"overflow window with start {self.start}: it starts at 0; use Window.overflow_of")
+        if self.overflow and self.is_cold:
+            raise InvalidInput(f"overflow window of {self.duration} s: points without a timestamp are never gathered")
 
     @classmethod
     def of(cls, t_seconds: int, duration: int) -> Window:
@@ -115,6 +150,21 @@ class Window:
         """The first second after the window."""
         return self.start + self.duration
 
+    @property
+    def is_cold(self) -> bool:
+        """Whether it is one of the longer windows, into which several are gathered."""
+        return self.duration > _HOUR
+
+    def holds(self, other: Window) -> bool:
+        """Whether all of another window lies in this one; the windows of a duration that divides it do, or none of it.
+
+        >>> Window(0, 7200).holds(Window(3600, 3600))
+        True
+        """
+        if self.overflow or other.overflow:
+            return self == other
+        return self.duration % other.duration == 0 and self.start <= other.start < self.end
+
     def __str__(self) -> str:
         # numpy prints years that datetime cannot hold
         start = "overflow" if self.overflow else f"{np.datetime64(self.start, 's')}Z"
@@ -129,7 +179,7 @@ def window_starts(
     `unit` ("s", "ms", "us", "ns") says what an integer column counts; Arrow's own timestamps and dates need none, and
     those without a time zone are UTC.
     """
-    window_duration(duration)
+    _check_duration(duration)
     ticks, per_second = ticks_of(timestamps, unit)
     is_null = np.asarray(pc.is_null(ticks), dtype=np.bool_)
     windows = np.asarray(pc.fill_null(ticks, 0), dtype=np.int64) // (per_second * duration)

@@ -122,7 +122,7 @@ class CheckTable:
 
     def _warnings(self, table: TableRecord) -> tuple[str, ...]:
         listed = chain.from_iterable(self.context.metastore.splits(table.table_id, table.version, page_size=_PAGE))
-        warning = sparse_warning(Spread.of_splits(listed), table.settings.window)
+        warning = sparse_warning(Spread.of_splits(listed), table.settings)
         return () if warning is None else (warning,)
 
     def _splits(

@@ -53,6 +53,21 @@ def folder(tmp_path_factory):
     return place
 
 
+def test_tables_with_longer_windows_are_left_to_the_engine(tmp_path):
+    place = tmp_path / "lake"
+    with windrow.connect(place) as opened:
+        table = opened.create_table("metrics", sort=SORT, window="15m", cold_window="2h")
+        table.ingest(points(1))
+        table.ingest(points(2))
+    question = f"select count(*) as n from metrics where timestamp >= '{START + timedelta(hours=1, minutes=30)}'"
+    with windrow.connect(place) as opened:
+        assert opened.sql(question).fetchall() == [(300,)]
+        opened.table("metrics").compact.run()
+        assert any(row.seconds == 7200 for row in opened.table("metrics").inspect.windows())
+    with windrow.connect(place) as opened:
+        assert opened.sql(question).fetchall() == [(300,)]
+
+
 @pytest.fixture(scope="module")
 def lake(folder):
     with windrow.connect(folder) as opened:

@@ -51,6 +51,8 @@ and added_version <= :version and (removed_version is null or removed_version > 
 and (:low is null or time_max is null or time_max >= :low)
 and (:high is null or time_min is null or time_min <= :high)
 order by window_start, split_id limit :most"""
+_COLD = "select 1 from windrow_splits where table_key = ? and window_kind > ? limit 1"
+"""Splits of longer windows."""
 _PIN = "insert into windrow_pins (pin_id, table_key, version, owner, expires_at) values (?, ?, ?, ?, ?)"
 
 
@@ -151,7 +153,7 @@ class OpenCatalog:
         key, name, settings, version, oldest, epoch, checksum = row
         found = hashlib.sha256(f"{oldest} {epoch} {settings}".encode()).hexdigest()[:16]
         has_attributes = self._one("select 1 from windrow_attributes where table_key = ?", key)
-        if checksum != found or epoch or has_attributes or version < oldest:
+        if checksum != found or epoch or has_attributes or version < oldest or self._one(_COLD, key, _TIMED):
             raise Unusual
         columns = dict(self._connection.execute(_COLUMNS, (key, version)).fetchall())
         return Table(key, name, json.loads(settings)["timestamp"], version, columns)

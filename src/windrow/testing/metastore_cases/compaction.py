@@ -9,7 +9,7 @@ import pytest
 
 from windrow.errors import AlreadyExists, InvalidInput, NotFound
 from windrow.metastore import Candidate, CommitKind, GroupSummary, Metastore, RunRecord, RunState
-from windrow.model.split import SidecarLocation
+from windrow.model.split import SidecarLocation, SplitMetadata
 from windrow.model.window import Window
 from windrow.testing.metastore_cases.samples import (
     MINUTES_15,
@@ -31,6 +31,11 @@ def _ids(metastore: Metastore, window: Window = _FIRST, page_size: int = 1000) -
     pieces = metastore.candidates(TABLE, window, page_size=page_size)
     by_source = groupby(pieces, key=lambda piece: piece[0].source_id)
     return [(source, [split.split_id for _, page in pages for split in page]) for source, pages in by_source]
+
+
+def _in_window(split_id: str, window: Window) -> SplitMetadata:
+    place = {"time_min": window.start * 10**6, "time_max": window.end * 10**6 - 1}
+    return a_split(split_id, "c1", window=window, scope=scope(duration=window.duration), **place)
 
 
 class CompactionCases:
@@ -95,6 +100,24 @@ class CompactionCases:
         assert [group.window for group in metastore.groups(TABLE)] == [None, overflow, _FIRST]
         assert _ids(metastore) == [("default", ["a"])]
         assert _ids(metastore, overflow) == [("default", ["o"])]
+
+    def test_groups_come_by_the_start_of_their_windows_whatever_these_last(self, metastore: Metastore) -> None:
+        a_table(metastore)
+        windows = [Window(-86_400, 86_400), Window(-900, 900), Window(0, 900), Window(0, 7200), Window(3600, 900)]
+        add(metastore, "c1", *(_in_window(f"s{number}", window) for number, window in enumerate(windows[::-1])))
+        assert [group.window for group in metastore.groups(TABLE)] == windows
+
+    def test_candidates_of_a_cold_window_are_apart_and_of_one_scope_where_one_is_given(
+        self, metastore: Metastore
+    ) -> None:
+        a_table(metastore)
+        cold, other = Window(0, 7200), scope(source_id="other")
+        add(metastore, "c1", a_split("a", "c1"), a_split("k", "c1", scope=other), _in_window("c", cold))
+        assert _ids(metastore) == [("default", ["a"]), ("other", ["k"])]
+        assert _ids(metastore, cold) == [("default", ["c"])]
+        for where, expected in ((scope(), ["a"]), (other, ["k"]), (scope(source_id="ghost"), [])):
+            pieces = metastore.candidates(TABLE, _FIRST, scope=where)
+            assert [split.split_id for _, page in pieces for split in page] == expected
 
     @pytest.mark.parametrize("page_size", [1, 2, 3, 7, 1000])
     def test_candidates_come_by_scope_and_id_whatever_the_page(self, metastore: Metastore, page_size: int) -> None:

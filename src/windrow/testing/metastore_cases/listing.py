@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -34,11 +35,12 @@ SCOPES = (
 REGISTERED = scope(duration=0, sort_schema="")
 GHOST = Comparison("ghost", Op.EQUAL, "c")
 """A test of a column that no split has."""
+COLD = (2 * HOUR, 5 * HOUR, 24 * HOUR, 168 * HOUR)
 STARTS = (-HOUR, 0, HOUR, 2 * HOUR, 1_699_999_200)
 
 
 def random_splits(seed: int, count: int) -> list[SplitMetadata]:
-    """Return splits in all kinds of windows, among them windows of two durations that start together."""
+    """Return splits in all kinds of windows, among them windows of several durations that start together."""
     rng = random.Random(seed)  # noqa: S311 - repeatable, not secret
     return [_random_split(rng, f"{rng.choice('abAB')}{number:03d}") for number in range(count)]
 
@@ -61,7 +63,9 @@ def _random_split(rng: random.Random, split_id: str) -> SplitMetadata:
     if kind < 0.3:
         window = Window.overflow_of(where.window_duration)
         return a_split(split_id, "c1", 0, rows, window=window, time_min=None, time_max=None, **fields)
-    window = Window(rng.choice(STARTS), where.window_duration)
+    if rng.random() < 0.3:
+        where = fields["scope"] = replace(where, window_duration=rng.choice(COLD))
+    window = Window.of(rng.choice(STARTS), where.window_duration)
     first = rng.randrange(window.start * US, window.end * US)
     last = rng.randrange(first, window.end * US)
     return a_split(split_id, "c1", 0, rows, window=window, time_min=first, time_max=last, **fields)
@@ -73,9 +77,11 @@ def _hosts(rng: random.Random) -> ColumnZone:
 
 
 def order(split: SplitMetadata) -> tuple[int, int, str]:
-    """Return the place of a split in a listing: without a window, then overflow, then by time; then by id."""
+    """Return the place of a split in a listing: without a window, overflow, by time, cold ones by time; then by id."""
     window = split.window
-    return (0, 0, split.split_id) if window is None else (1 + (not window.overflow), window.start, split.split_id)
+    if window is None:
+        return 0, 0, split.split_id
+    return 1 + (not window.overflow) + window.is_cold, window.start, split.split_id
 
 
 def expected(splits: Iterable[SplitMetadata], query: SplitQuery) -> list[str]:
@@ -102,7 +108,7 @@ def _overlaps(split: SplitMetadata, low: int, high: int) -> bool:
 def sums(splits: Iterable[SplitMetadata]) -> list[WindowSummary]:
     """Return the windows of splits, counted."""
     groups = defaultdict(list)
-    for split in sorted(splits, key=order):
+    for split in splits:
         groups[split.window].append(split)
     return [
         WindowSummary(
@@ -112,8 +118,13 @@ def sums(splits: Iterable[SplitMetadata]) -> list[WindowSummary]:
             sum(split.size_bytes for split in group),
             max(split.generation for split in group),
         )
-        for window, group in groups.items()
+        for window, group in sorted(groups.items(), key=lambda each: _in_time(each[0]))
     ]
+
+
+def _in_time(window: Window | None) -> tuple[int, int, int]:
+    """Cold windows are among the others here."""
+    return (0, 0, 0) if window is None else (1 + (not window.overflow), window.start, window.duration)
 
 
 def _queries(splits: list[SplitMetadata]) -> Iterator[SplitQuery]:
@@ -122,6 +133,7 @@ def _queries(splits: list[SplitMetadata]) -> Iterator[SplitQuery]:
     ranges = [None, (0, US), (-HOUR * US, 0), (0, 0), (5, 3), (900 * US - 1, 900 * US), (-(10**15), 2 * 10**15)]
     ranges += [(low * US, low * US + 1) for low in (*STARTS, 2700, HOUR - 60)]
     scopes: list[CompactionScope | None] = [None, *SCOPES, REGISTERED, scope(source_id="ghost")]
+    scopes += [scope(duration=duration) for duration in COLD]
     yield from (SplitQuery(time_range=span, window=window) for span, window in product(ranges, windows))
     yield from (SplitQuery(window=window, scope=where) for window, where in product(windows, scopes))
     yield from (SplitQuery(time_range=span, scope=where) for span, where in product(ranges, scopes))

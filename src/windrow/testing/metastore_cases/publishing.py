@@ -122,6 +122,37 @@ class PublishCases:
         assert compact(metastore, "c2", ["a1", "a2", "b1", "k1", "o1"], *merged) == 2
         assert sorted(ids(metastore, 2)) == ["A", "a", "b", "k", "o"]
 
+    def test_a_gathering_moves_rows_into_the_cold_window_that_holds_theirs(self, metastore: Metastore) -> None:
+        _with_two_windows(metastore)
+        assert compact(metastore, "c3", ["a", "b"], _cold("c", "c3", 8)) == 3
+        assert ids(metastore, 3) == ["c"]
+        assert ids(metastore, 2) == ["a", "b"]
+
+    @pytest.mark.parametrize(
+        ("fields", "invariant"),
+        [
+            ({"rows": 7}, "MC-1"),
+            ({"start": -7200}, "CW-2"),
+            ({"source_id": "kafka"}, "CW-2"),
+            ({"partition_id": 7}, "CW-2"),
+            ({"sort_schema": "host|timestamp&region|zone/V2"}, "CW-2"),
+        ],
+        ids=str,
+    )
+    def test_any_other_gathering_is_refused(self, metastore: Metastore, fields: dict[str, Any], invariant: str) -> None:
+        _with_two_windows(metastore)
+        with pytest.raises(InvariantViolation) as refused:
+            compact(metastore, "c3", ["a", "b"], _cold("c", "c3", **{"rows": 8, **fields}))
+        assert refused.value.invariant == invariant
+        assert ids(metastore, 2) == ["a", "b"]
+
+    def test_a_gathering_that_leaves_a_window_out_loses_nothing_of_it(self, metastore: Metastore) -> None:
+        _with_two_windows(metastore)
+        with pytest.raises(InvariantViolation, match="MC-1"):
+            compact(metastore, "c3", ["a", "b"], _cold("c", "c3", 5))
+        assert compact(metastore, "c4", ["a"], _cold("c", "c4", 3)) == 3
+        assert ids(metastore, 3) == ["b", "c"]
+
     def test_an_expiry_may_drop_rows(self, metastore: Metastore) -> None:
         a_table(metastore)
         add(metastore, "c1")
@@ -130,6 +161,24 @@ class PublishCases:
 
 
 ODD_FLOATS = (zone(float("-inf"), float("inf")), zone(-0.0, 5e-324), zone(0.1, 1.7976931348623157e308))
+
+
+def _with_two_windows(metastore: Metastore) -> None:
+    """A table with windows of 15 minutes and of an hour, and one of another scope."""
+    a_table(metastore)
+    hour = Window(3600, 3600)
+    place = {"time_min": hour.start * 10**6, "time_max": hour.end * 10**6 - 1}
+    add(metastore, "c1", a_split("a", "c1", 0, 3))
+    add(metastore, "c2", a_split("b", "c2", rows=5, window=hour, scope=scope(duration=3600), **place))
+
+
+def _cold(split_id: str, commit_id: str, rows: int, start: int = 0, **parts: Any) -> SplitMetadata:
+    """A split of the two hours from a second on."""
+    window = Window(start, 7200)
+    place: dict[str, Any] = {"time_min": window.start * 10**6, "time_max": window.end * 10**6 - 1}
+    if "sort_schema" in parts:
+        place["zones"] = (zone(1, 2),) * 4
+    return a_split(split_id, commit_id, rows=rows, window=window, scope=scope(duration=7200, **parts), **place)
 
 
 class CheckpointCases:
