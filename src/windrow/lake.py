@@ -145,7 +145,7 @@ class Lake(Closing):
         *,
         sort: str | SortSchema,
         window: Duration = 900,
-        cold_window: Duration | None = DEFAULT_COLD_WINDOW,
+        cold_window: Duration | None = None,
         timestamp: str = "timestamp",
         timestamp_unit: str | None = None,
         timestamp_precision: str = "us",

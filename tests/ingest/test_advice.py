@@ -68,7 +68,9 @@ class TestSparseData:
         assert stream.read_all().num_rows == 400
 
     def test_tenants_and_rows_without_a_time_are_places_of_their_own(self, lake):
-        settings = lake.create_table("tenants", sort=SORT, window="15m", partition_by=["host"]).settings()
+        settings = lake.create_table(
+            "tenants", sort=SORT, window="15m", cold_window="1d", partition_by=["host"]
+        ).settings()
         rows = pa.table(
             {
                 "host": ["a", "b", "a", "b", "a"],

@@ -14,7 +14,7 @@ from windrow.ingest.shuffle import decide, routed, unpacked
 from windrow.model.settings import TableSettings
 from windrow.model.window import Window, window_start
 
-SETTINGS = TableSettings.of(sort="host|timestamp/V2", window="5m", partition_by=["tenant"])
+SETTINGS = TableSettings.of(cold_window="1d", sort="host|timestamp/V2", window="5m", partition_by=["tenant"])
 
 points = st.tuples(
     st.one_of(st.none(), st.integers(-700, 700)), st.sampled_from(["a", "b", None]), st.sampled_from(["web", "db"])

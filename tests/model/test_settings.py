@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from windrow.errors import InvalidInput, SortSchemaError
 from windrow.model.points import Signal
-from windrow.model.settings import DEFAULT_COLD_WINDOW, PolicySettings, TableSettings
+from windrow.model.settings import PolicySettings, TableSettings
 from windrow.model.window import VALID_MINUTES, Window
 
 SORT = "metric_name|host|timestamp&region/V2"
@@ -19,7 +19,7 @@ SORT = "metric_name|host|timestamp&region/V2"
 
 def test_only_the_sort_schema_is_needed():
     made = TableSettings.of(sort=SORT)
-    assert made.cold_window == made.gathers_into == DEFAULT_COLD_WINDOW
+    assert made.cold_window is made.gathers_into is None
     assert (made.window, made.compaction_start_time, made.late_data_acceptance_window) == (900, 0, 3600)
     assert (made.retention, made.tags, made.partition_by, made.verify) == (None, None, (), "full")
 

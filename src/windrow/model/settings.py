@@ -19,7 +19,7 @@ from windrow.model.sort_schema import SortSchema
 from windrow.model.units import parse_bytes, parse_seconds
 from windrow.model.window import COLD_HOURS, TIMESTAMP_UNITS, Window, cold_duration, window_duration
 
-__all__ = ["DEFAULT_COLD_WINDOW", "Duration", "Names", "PolicySettings", "TableSettings", "Verify", "verification"]
+__all__ = ["Duration", "Names", "PolicySettings", "TableSettings", "Verify", "verification"]
 
 Verify = Literal["full", "sample"]
 """How much of a merge is compared."""
@@ -28,9 +28,6 @@ Duration = str | int | timedelta
 """A length of time as people write it: "15m", seconds, or a timedelta."""
 Names = list[str] | tuple[str, ...]
 """Names of columns."""
-
-DEFAULT_COLD_WINDOW: int | None = None
-"""What the closed windows of a new table are gathered into: nothing, unless a length is set."""
 
 _LEAST_COLD_START = -(2**63) + 3600 * COLD_HOURS[-1]
 """What begins before may lie in a cold window whose start 64 bits do not hold."""
@@ -98,7 +95,7 @@ class TableSettings:
     sort: SortSchema
     window: int = 900
     """Window duration in seconds."""
-    cold_window: int | None = DEFAULT_COLD_WINDOW
+    cold_window: int | None = None
     """Seconds of the longer windows that closed ones are gathered into, whole hours; None gathers none."""
     timestamp: str = "timestamp"
     """The column that decides the window; it must be in the sort schema."""
