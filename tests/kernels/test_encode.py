@@ -5,8 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from windrow.kernels import encode
+from windrow.kernels import encode, hybrid
+from windrow.kernels.encode_fixed import DELTAS, JUDGED, SPLIT, encode_fixed, write_otherwise
+from windrow.kernels.fixed import decode_fixed
 from windrow.kernels.hybrid import next_run, signed
+from windrow.parquet.zstd import zstd_compressor
 
 ROWS, NULLS, LEVELS, LEVEL_BYTES, VALUES, VALUE_BYTES, ENCODING, LOW, HIGH = range(9)
 
@@ -81,29 +84,90 @@ def test_a_dictionary_that_is_too_large_is_left_out():
     assert pages[0, [ROWS, NULLS, VALUE_BYTES, ENCODING]].tolist() == [5, 0, 0, 0]
 
 
-def coded_fixed(values, bounds, chunks, most=1024):
+def coded_fixed(values, bounds, chunks, most=1024, way=0):
     pages, found = np.zeros((len(bounds) - 1, 9), np.int64), np.zeros((len(chunks) - 1, 3), np.int64)
-    entries, out = np.zeros(most * len(found), np.uint64), np.zeros(4 * values.size + 1000, np.uint8)
-    encode.encode_fixed(values, np.array(bounds), np.array(chunks), most, pages, found, entries, out)
+    entries, out = np.zeros(most * len(found), values.dtype), np.zeros(9 * values.size + 384 * len(bounds), np.uint8)
+    cuts, groups = np.array(bounds), np.array(chunks)
+    encode_fixed(zstd_compressor(), values, cuts, groups, most, way, pages, found, entries, out)
     return pages, found, entries, out.tobytes()
 
 
 @pytest.mark.parametrize("distinct", [1, 2, 3, 200])
-def test_values_that_repeat_are_coded_and_others_are_not(distinct):
-    rng = np.random.default_rng(0)
-    repeated = rng.integers(0, distinct, 2000).astype(np.uint64)
-    unique = np.arange(10_000, 12_000, dtype=np.uint64)
+@pytest.mark.parametrize("pages_at_once", [1, 4])
+def test_values_that_repeat_are_coded_and_others_are_not(distinct, pages_at_once):
+    rng, page = np.random.default_rng(0), JUDGED // pages_at_once
+    repeated = rng.integers(0, distinct, JUDGED).astype(np.uint64)
+    unique = np.arange(10_000, 10_000 + JUDGED, dtype=np.uint64)
     values = np.concatenate([unique, repeated, unique, repeated, repeated])
-    pages, found, entries, data = coded_fixed(values, range(0, 10_001, 2000), [0, 2, 5])
-    assert pages[:, ENCODING].tolist() == [0, 8, 0, 8, 8]
-    for chunk, own in enumerate(([1], [3, 4])):
-        count, first, _ = found[chunk].tolist()
-        known = entries[first : first + count]
+    bounds, chunks = range(0, values.size + 1, page), np.array([0, 2, 5]) * pages_at_once
+    pages, found, entries, data = coded_fixed(values, bounds, chunks)
+    assert pages[:, ENCODING].tolist() == np.repeat([0, 8, 0, 8, 8], pages_at_once).tolist()
+    for chunk, (first, last) in enumerate(zip(chunks[:-1].tolist(), chunks[1:].tolist(), strict=True)):
+        count, place, _ = found[chunk].tolist()
+        known = entries[place : place + count]
         assert sorted(known.tolist()) == sorted(set(repeated.tolist()))
-        for page in own:
-            at, size = pages[page, [VALUES, VALUE_BYTES]].tolist()
-            codes = unpacked(data[at + 1 : at + size], 2000, data[at])
-            assert known[codes].tolist() == repeated.tolist()
+        for number in range(first, last):
+            if pages[number, ENCODING]:
+                at, size = pages[number, [VALUES, VALUE_BYTES]].tolist()
+                codes = unpacked(data[at + 1 : at + size], page, data[at])
+                assert known[codes].tolist() == values[number * page : (number + 1) * page].tolist()
+
+
+def widths_of(values):
+    """The bits of a code on each page."""
+    pages, _, _, data = coded_fixed(values, range(0, values.size + 1, 2048), [0, values.size // 2048])
+    assert (pages[:, ENCODING] == 8).all()
+    return {data[at] for at in pages[:, VALUES].tolist()}
+
+
+def test_codes_take_whole_bytes_where_they_compress_better_so():
+    rng = np.random.default_rng(3)
+    walk = np.clip(50 + np.cumsum(rng.normal(size=8192)), 0, 100).astype(np.uint64)
+    assert widths_of(walk) == {8}
+    assert widths_of(rng.integers(0, 128, 8192).astype(np.uint64)) == {7}
+    assert widths_of(rng.integers(0, 2, 8192).astype(np.uint64)) == {1}
+    assert widths_of(np.zeros(8192, np.uint64)) == {1}
+
+
+def test_packed_codes_are_written_in_stretches():
+    codes = np.random.default_rng(5).integers(0, 128, 2000).astype(np.int32)
+    out = np.zeros(4000, np.uint8)
+    size = encode.literal(out, 0, codes, codes.size, 7)
+    assert unpacked(out[:size].tobytes(), codes.size, 7) == codes.tolist()
+    assert out[0] == encode.STRETCH // 8 << 1 | 1
+
+
+numbers = st.integers(0, 2**64 - 1) | st.integers(0, 300) | st.sampled_from([2**63 - 1, 2**63, 2**31, 2**32 - 1])
+
+
+@pytest.mark.parametrize("kind", [np.uint64, np.uint32])
+@pytest.mark.parametrize("way", [DELTAS, SPLIT])
+@given(values=st.lists(numbers, min_size=1, max_size=300), granule=st.integers(1, 300))
+@settings(deadline=None)
+def test_values_come_back_from_pages_in_any_other_way(kind, way, values, granule):
+    array = np.array([value % 2 ** (8 * np.dtype(kind).itemsize) for value in values], kind)
+    for first in range(0, array.size, granule):
+        part = array[first : first + granule]
+        out = np.zeros(9 * part.size + 384, np.uint8)
+        size = write_otherwise(np.concatenate([array[:1], part]), 1, part.size + 1, way, out, 0)
+        form = hybrid.DELTA if way == DELTAS else hybrid.SPLIT
+        page = np.array([form, 0, 0, 0, size, part.size, 0, part.size, 0, 0])
+        words = np.frombuffer(out[:size].tobytes() + bytes(-size % 8 + 16), np.uint64)
+        read = np.zeros(part.size, kind)
+        assert decode_fixed(words, page, np.zeros(1, kind), read, np.ones(part.size, np.uint8)) == -1
+        assert read.tolist() == part.tolist()
+
+
+@pytest.mark.parametrize("way", [DELTAS, SPLIT])
+def test_a_way_is_taken_where_it_saves_a_fifth(way):
+    rng = np.random.default_rng(1)
+    noise = rng.integers(0, 2**63, 8192).astype(np.uint64)
+    smooth = np.cumsum(rng.integers(0, 200, 8192)).astype(np.uint64)
+    if way == SPLIT:
+        smooth = (1000 + 1e-2 * np.cumsum(rng.normal(size=8192))).view(np.uint64)
+    values = np.concatenate([noise, smooth])
+    pages, _, _, _ = coded_fixed(values, range(0, values.size + 1, 2048), [0, 4, 8], way=way)
+    assert pages[:, ENCODING].tolist() == [0] * 4 + [way] * 4
 
 
 def test_levels_tell_nulls_apart_and_a_page_without_any_is_one_run():

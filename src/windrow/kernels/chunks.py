@@ -15,13 +15,13 @@ import numpy.typing as npt
 from windrow.kernels.checksums import crc32
 from windrow.kernels.compiled import kernel
 from windrow.kernels.encode import (
-    CODED,
     ENCODING,
     ENTRIES,
     LEVEL_BYTES,
     LEVELS,
     NULLS,
     PLACE,
+    PLAIN,
     ROWS,
     SIZE,
     VALUE_BYTES,
@@ -70,9 +70,9 @@ def write_chunks(
 ) -> int:
     """Write all chunks: where each page begins in its chunk and how many bytes it has goes to `places`; all bytes.
 
-    `bodies` are the levels of all pages, the values of those that are coded, and those of the others. A page is stored
-    as it is when compression would save less than a tenth; a dictionary follows the codec, smaller or not. -1 when the
-    library fails.
+    `bodies` are the levels of all pages, the values of those that are encoded, and those of the others. A page is
+    stored as it is when compression would save less than a tenth; a dictionary follows the codec, smaller or not. -1
+    when the library fails.
     """
     levels, coded, plain = bodies
     most = 0
@@ -98,7 +98,7 @@ def write_chunks(
         written[chunk, DICTIONARY] = at - begin
         for page in range(chunks[chunk], chunks[chunk + 1]):
             first = at
-            body = coded if pages[page, ENCODING] == CODED else plain
+            body = plain if pages[page, ENCODING] == PLAIN else coded
             start, size, level_bytes = pages[page, VALUES], pages[page, VALUE_BYTES], pages[page, LEVEL_BYTES]
             packed = size
             if size >= SMALLEST_FRAME:

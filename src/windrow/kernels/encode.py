@@ -9,22 +9,18 @@ pages. What is written lies in one buffer, where the tables of pages and diction
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 import numpy as np
 import numpy.typing as npt
 
 from windrow.kernels.compiled import kernel
 
-__all__ = ["encode_fixed", "encode_levels", "encode_texts"]
+__all__ = ["as_runs", "bit_width", "encode_levels", "encode_texts", "literal", "pack"]
 
 Bytes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
 Grid = np.ndarray[tuple[int, int], np.dtype[np.int64]]
-Values = TypeVar("Values", npt.NDArray[np.uint64], npt.NDArray[np.uint32])
-"""Values of eight or of four bytes."""
 
 # The numbers of a page: its rows, how many of them are null, where its levels and its values are and how many bytes
 # they have, the encoding of its values, its least and its greatest code (-1 when all are null).
@@ -34,9 +30,8 @@ PLAIN, CODED = 0, 8
 # The numbers of a chunk's dictionary: its entries, none when it has no dictionary, where it is and its bytes.
 ENTRIES, PLACE, SIZE = range(3)
 
-TRIAL, REPEATS = 1024, 8
-"""Of so many values at most three in four may be new, and each must come so often on average for a page to be coded."""
-
+STRETCH = 480
+"""So many codes that are packed follow a header of one byte: readers unpack 32 at once."""
 FEW_TEXTS = 16
 """Where a chunk has fewer than one in so many texts, those that it has are sorted and not looked for."""
 
@@ -62,8 +57,20 @@ def _repeat(out: Bytes, at: int, code: int, count: int, width: int) -> int:
 
 
 @kernel
-def _literal(out: Bytes, at: int, codes: Ints, count: int, width: int) -> int:
-    """Write codes one by one, in groups of eight; what is missing from the last group is 0."""
+def literal(out: Bytes, at: int, codes: Ints, count: int, width: int) -> int:
+    """Write codes one by one, in groups of eight; what is missing from the last group is 0.
+
+    They are written in stretches, since DuckDB takes 1.4 times as long to decode a page of one stretch.
+    """
+    while count > STRETCH:
+        at = _groups(out, at, codes, STRETCH, width)
+        codes, count = codes[STRETCH:], count - STRETCH
+    return _groups(out, at, codes, count, width)
+
+
+@kernel
+def _groups(out: Bytes, at: int, codes: Ints, count: int, width: int) -> int:
+    """Write a stretch of codes."""
     groups = (count + 7) >> 3
     at = _varint(out, at, groups << 1 | 1)
     held, bits, step = np.uint64(0), np.uint64(0), np.uint64(width)
@@ -85,7 +92,7 @@ def _literal(out: Bytes, at: int, codes: Ints, count: int, width: int) -> int:
 
 
 @kernel
-def _pack(codes: Ints, lengths: Longs, first: int, last: int, width: int, pending: Ints, out: Bytes, at: int) -> int:
+def pack(codes: Ints, lengths: Longs, first: int, last: int, width: int, pending: Ints, out: Bytes, at: int) -> int:
     """Write runs in the hybrid encoding: long ones as one code and a count, what lies between as groups of eight."""
     held = 0
     for run in range(first, last):
@@ -103,10 +110,10 @@ def _pack(codes: Ints, lengths: Longs, first: int, last: int, width: int, pendin
         held, count = held + fill, count - fill
         if count:
             if held:
-                at = _literal(out, at, pending, held, width)
+                at = literal(out, at, pending, held, width)
                 held = 0
             at = _repeat(out, at, code, count, width)
-    return _literal(out, at, pending, held, width) if held else at
+    return literal(out, at, pending, held, width) if held else at
 
 
 @kernel
@@ -127,7 +134,7 @@ def _pack_levels(
             count += 1
         run += ends[run] == end
         row = end
-    return _pack(levels, lengths, 0, count, 1, pending, out, at)
+    return pack(levels, lengths, 0, count, 1, pending, out, at)
 
 
 @kernel
@@ -212,7 +219,7 @@ def _in_order(local: Ints, texts: int, used: Ints, distinct: int, mine: Ints, ru
 
 
 @kernel
-def _bit_width(distinct: int) -> int:
+def bit_width(distinct: int) -> int:
     """How many bits the codes of so many entries need; readers expect at least one."""
     width = 1
     while (1 << width) < distinct:
@@ -294,9 +301,9 @@ def encode_texts(
                 at = _write_levels(source, page_runs[page], rows_of, table, place, scratch, out, at)
             pages[page, VALUES] = at
             if coded:
-                pages[page, ENCODING], out[at] = CODED, _bit_width(distinct)
-                first, last, width = firsts[page], firsts[page + 1], _bit_width(distinct)
-                at = _pack(mine, lengths, first, last, width, pending, out, at + 1)
+                pages[page, ENCODING], out[at] = CODED, bit_width(distinct)
+                first, last, width = firsts[page], firsts[page + 1], bit_width(distinct)
+                at = pack(mine, lengths, first, last, width, pending, out, at + 1)
             pages[page, VALUE_BYTES] = at - pages[page, VALUES]
         for place in range(distinct):
             local[used[place]] = -1
@@ -304,51 +311,7 @@ def encode_texts(
 
 
 @kernel
-def _slot(value: np.uint64, bits: int) -> int:
-    return np.int64((value * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - bits))  # type: ignore[return-value]
-
-
-@kernel
-def _forget(table: Ints, bits: int, entries: Values, low: int, high: int) -> None:
-    """Take the entries from `low` up to `high` out again, last in first out."""
-    for number in range(high - 1, low - 1, -1):
-        slot = _slot(np.uint64(entries[number]), bits)
-        while table[slot] != number:
-            slot = (slot + 1) & ((1 << bits) - 1)
-        table[slot] = -1
-
-
-@kernel
-def _code_page(
-    values: Values, start: int, end: int, table: Ints, bits: int, entries: Values, distinct: int, most: int, codes: Ints
-) -> tuple[int, int]:
-    """Code the values of a page; how many entries there are then, and whether the page was coded to its end."""
-    before, code = distinct, np.int32(-1)
-    for place in range(start, end):
-        value = values[place]
-        # times on a grid follow each other in the same order again and again
-        if 0 <= code < distinct - 1 and entries[code + 1] == value:
-            code += np.int32(1)
-        elif code < 0 or entries[code] != value:
-            slot = _slot(np.uint64(value), bits)
-            while table[slot] >= 0 and entries[table[slot]] != value:
-                slot = (slot + 1) & ((1 << bits) - 1)
-            code = table[slot]
-            if code < 0:
-                # most pages that will not do show it early
-                seen, new = place - start, distinct - before
-                if distinct >= most or (seen >= TRIAL and 4 * new > 3 * seen):
-                    return distinct, 0
-                code = np.int32(distinct)
-                table[slot] = code
-                entries[distinct] = value
-                distinct += 1
-        codes[place - start] = code
-    return distinct, 1
-
-
-@kernel
-def _as_runs(codes: Ints, first: int, last: int, out: Ints, lengths: Longs) -> int:
+def as_runs(codes: Ints, first: int, last: int, out: Ints, lengths: Longs) -> int:
     """Join equal neighbours into runs; how many there are."""
     count, before = 0, np.int64(-1)
     for place in range(first, last):
@@ -364,76 +327,6 @@ def _as_runs(codes: Ints, first: int, last: int, out: Ints, lengths: Longs) -> i
 
 
 @kernel
-def _changes(codes: Ints, first: int, last: int) -> int:
-    """How many codes differ from the one ahead; where almost all do there are no runs to be found."""
-    count = 0
-    for place in range(first + 1, last):
-        count += codes[place] != codes[place - 1]
-    return count
-
-
-@kernel
-def encode_fixed(
-    values: Values,
-    bounds: Longs,
-    chunks: Longs,
-    most: int,
-    pages: Grid,
-    dictionaries: Grid,
-    entries: Values,
-    out: Bytes,
-) -> int:
-    """Encode the values that are set by a dictionary, page by page, where that pays: how many entries there are.
-
-    A page pays when its values come REPEATS times or more on average, or are in the dictionary already; all others
-    stay as they are. A dictionary has at most `most` entries, a power of two; its place is counted in `entries`.
-    """
-    bits, rows = 2, 0
-    while (1 << bits) < 2 * most:
-        bits += 1
-    for chunk in range(chunks.size - 1):
-        rows = max(rows, bounds[chunks[chunk + 1]] - bounds[chunks[chunk]])
-    table, codes = np.full(1 << bits, -1, np.int32), np.empty(rows, np.int32)
-    mine, lengths, pending = np.empty(rows, np.int32), np.empty(rows, np.int64), np.empty(rows + 8, np.int32)
-    at, total = 0, 0
-    for chunk in range(chunks.size - 1):
-        own, distinct, begin = entries[total:], 0, bounds[chunks[chunk]]
-        for page in range(chunks[chunk], chunks[chunk + 1]):
-            start, end = bounds[page], bounds[page + 1]
-            enough = min(most, distinct + max((end - start) // REPEATS, 1))
-            found, coded = _code_page(
-                values,
-                start,
-                end,
-                table,
-                bits,
-                own,
-                distinct,
-                enough,
-                codes[start - begin :],
-            )
-            if coded and end > start:
-                pages[page, ENCODING], distinct = CODED, found
-            else:
-                _forget(table, bits, own, distinct, found)
-        width = _bit_width(distinct)
-        for page in range(chunks[chunk], chunks[chunk + 1]):
-            if pages[page, ENCODING] == CODED:
-                start, end = bounds[page] - begin, bounds[page + 1] - begin
-                pages[page, VALUES], out[at] = at, width
-                if 4 * _changes(codes, start, end) > 3 * (end - start):
-                    at = _literal(out, at + 1, codes[start:end], end - start, width)
-                else:
-                    count = _as_runs(codes, start, end, mine, lengths)
-                    at = _pack(mine, lengths, 0, count, width, pending, out, at + 1)
-                pages[page, VALUE_BYTES] = at - pages[page, VALUES]
-        _forget(table, bits, own, 0, distinct)
-        dictionaries[chunk, ENTRIES], dictionaries[chunk, PLACE] = distinct, total
-        total += distinct
-    return total
-
-
-@kernel
 def encode_levels(valid: Bytes, bounds: Longs, pages: Grid, out: Bytes) -> None:
     """Encode which rows are set, page by page; without `valid` all of them are."""
     at, most = 0, 0
@@ -443,11 +336,11 @@ def encode_levels(valid: Bytes, bounds: Longs, pages: Grid, out: Bytes) -> None:
     for page in range(bounds.size - 1):
         begin, low, high, count = at, bounds[page], bounds[page + 1], 0
         if valid.size:
-            count = _as_runs(valid, low, high, levels, lengths)  # type: ignore[arg-type]
+            count = as_runs(valid, low, high, levels, lengths)  # type: ignore[arg-type]
             for run in range(count):
                 pages[page, NULLS] += lengths[run] if levels[run] == 0 else 0
         if pages[page, NULLS] == 0 and high > low:
             at = _repeat(out, at, 1, high - low, 1)
         elif high > low:
-            at = _pack(levels, lengths, 0, count, 1, pending, out, at)
+            at = pack(levels, lengths, 0, count, 1, pending, out, at)
         pages[page, LEVELS], pages[page, LEVEL_BYTES] = begin, at - begin

@@ -24,6 +24,7 @@ from windrow.parquet.file_writer import FileSchema, FileWriter
 from windrow.parquet.footer import SortingColumn
 from windrow.parquet.page_reader import Coded, CodedRows, Fixed
 from windrow.splits.column_plans import ColumnPlan, encode
+from windrow.splits.layout import GRANULE_ROWS, ROW_GROUP_ROWS
 
 __all__ = ["DEFAULT_LAYOUT", "Layout", "Output", "Summary", "write_segments"]
 
@@ -36,8 +37,8 @@ SHORT_RUNS = 4
 class Layout(NamedTuple):
     """How rows are cut."""
 
-    row_group_rows: int = 128 * 1024
-    granule_rows: int = 16 * 1024
+    row_group_rows: int = ROW_GROUP_ROWS
+    granule_rows: int = GRANULE_ROWS
 
 
 DEFAULT_LAYOUT = Layout()

@@ -2,8 +2,8 @@
 
 All chunks of a column are encoded together, since what a call costs besides the work counts. Pages are of version 2:
 their levels stay uncompressed, so that fixed-width values are compressed from where they lie, and a page that
-compression does not make smaller is stored as it is. Values go through the dictionary page by page, where they repeat;
-a chunk may hold pages of both kinds.
+compression does not make smaller is stored as it is. Values go through the dictionary where they repeat; those that do
+not are plain, or differences, or split into their bytes, as takes the fewest. A chunk may hold pages of both kinds.
 """
 
 from __future__ import annotations
@@ -143,7 +143,8 @@ class ChunkWriter:
 
     def fixed(self, column: Fixed, pages: Pages) -> list[EncodedChunk]:
         """The chunks of a column of numbers."""
-        from windrow.kernels.encode import encode_fixed, encode_levels
+        from windrow.kernels.encode import encode_levels
+        from windrow.kernels.encode_fixed import encode_fixed
 
         table, dictionaries = _tables(pages)
         valid = np.empty(0, np.uint8) if column.valid is None else column.valid
@@ -154,8 +155,20 @@ class ChunkWriter:
         values = column.values if column.valid is None else column.values[column.valid != 0]
         cuts = np.append(0, np.cumsum(table[:, _ROWS] - table[:, _NULLS]))
         entries = np.empty(DICTIONARY_ENTRIES * len(dictionaries), values.dtype)
-        out = np.empty(2 * values.size + 64 * pages.bounds.size, np.uint8)
-        encode_fixed(values, cuts, pages.chunks, DICTIONARY_ENTRIES, table, dictionaries, entries, out)
+        out = np.empty((values.itemsize + 1) * values.size + 384 * pages.bounds.size, np.uint8)
+        way = _WAYS.get("" if self.order is None else self.order.kind, Encoding.PLAIN)
+        encode_fixed(
+            zstd_compressor(),
+            values,
+            cuts,
+            pages.chunks,
+            DICTIONARY_ENTRIES,
+            int(way),
+            table,
+            dictionaries,
+            entries,
+            out,
+        )
         distinct = _distinct(table, dictionaries, pages)
         if self.order is not None and self.order.kind == "f":
             distinct -= _alike(entries.view(self.order), dictionaries)
@@ -190,7 +203,7 @@ class ChunkWriter:
             EncodedChunk(
                 physical_type=self.physical_type,
                 path=self.path,
-                encodings=_CODED if dictionary else _PLAIN,
+                encodings=_encodings(table[first:last, _ENCODING], dictionary),
                 codec=Codec.ZSTD,
                 num_values=rows[chunk],
                 uncompressed=uncompressed,
@@ -211,9 +224,14 @@ class ChunkWriter:
         ]
 
 
-_PLAIN = int(Encoding.PLAIN), int(Encoding.RLE)
-_CODED = *_PLAIN, int(Encoding.RLE_DICTIONARY)
-"""The encodings of a chunk without and with a dictionary, whose own page is plain."""
+_WAYS = {"f": Encoding.BYTE_STREAM_SPLIT, "i": Encoding.DELTA_BINARY_PACKED, "u": Encoding.DELTA_BINARY_PACKED}
+"""How values are written besides plainly and by codes, by their kind; Spark reads no integers that are split."""
+
+
+def _encodings(pages: Longs, dictionary: int) -> tuple[int, ...]:
+    """All encodings of a chunk: those of its pages, of levels, and of a dictionary, whose own page is plain."""
+    own = set(np.unique(pages).tolist()) | {int(Encoding.RLE)}
+    return tuple(sorted(own | {int(Encoding.PLAIN)} if dictionary else own))
 
 
 def _tables(pages: Pages) -> tuple[Longs, Longs]:
@@ -222,8 +240,8 @@ def _tables(pages: Pages) -> tuple[Longs, Longs]:
 
 def _distinct(table: Longs, dictionaries: Longs, pages: Pages) -> Longs:
     """How many different values each chunk has; -1 where some of them are in no dictionary."""
-    is_plain = (table[:, _ENCODING] == 0) & (table[:, _ROWS] > table[:, _NULLS])
-    return np.where(_any(is_plain, pages), -1, dictionaries[:, _ENTRIES])
+    is_other = (table[:, _ENCODING] != Encoding.RLE_DICTIONARY) & (table[:, _ROWS] > table[:, _NULLS])
+    return np.where(_any(is_other, pages), -1, dictionaries[:, _ENTRIES])
 
 
 def _alike(entries: npt.NDArray[np.floating[Any]], dictionaries: Longs) -> Longs:

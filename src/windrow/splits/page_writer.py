@@ -60,12 +60,12 @@ def _file_schema(stored: bytes) -> FileSchema:
 def _chunks(
     values: pa.ChunkedArray, column: ColumnPlan, groups: Sequence[int], encodings: Encodings
 ) -> list[list[EncodedChunk]]:
-    """The chunks of a column: by our own page writer unless pyarrow has an encoding that takes fewer bytes."""
-    encoding = encodings["column_encoding"].get(column.name)
+    """The chunks of a column: by our own page writer, as far as it takes such values."""
     if pa.types.is_dictionary(values.type) and is_text(values.type):
         return encode(_coded(values), replace(column, way=Way.CODED), groups, GRANULE_ROWS)
-    if encoding is None and column.way is Way.FIXED and column.dtype is not None and not _is_converted(values.type):
+    if column.way is Way.FIXED and column.dtype is not None and not _is_converted(values.type):
         return encode(_fixed(values, column.dtype), column, groups, GRANULE_ROWS)
+    encoding = encodings["column_encoding"].get(column.name)
     if encoding is None and not any(_is_of(path, column.name) for path in encodings["use_dictionary"]):
         encoding = "PLAIN"
     return encode(values, replace(column, way=Way.ARROW), groups, GRANULE_ROWS, encoding)
