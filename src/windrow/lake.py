@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from windrow.cache import Cache, Caches
     from windrow.context import Context
     from windrow.databases import Database
+    from windrow.doctor import Finding
     from windrow.engines.duckdb.constants import Parameters
     from windrow.engines.duckdb.engine import DuckDBEngine
     from windrow.engines.duckdb.stream import Stream
@@ -268,6 +269,18 @@ class Lake(Closing):
         from windrow.inspection import tables_as_rows
 
         return tables_as_rows(self.context.metastore.tables())
+
+    def doctor(self, table: str | None = None, *, lag: Duration = "10m") -> Rows[Finding]:
+        """Return what is not well with the tables, or with one; nothing is changed.
+
+        Each finding names a condition, the figure that shows it, the likely cause and the command that helps. `lag` is
+        how soon a closed window should be compacted.
+
+        >>> lake.doctor()  # doctest: +SKIP
+        """
+        from windrow.doctor import examine_lake
+
+        return examine_lake(self.context, table, lag=lag)
 
     def sql(self, query: str, params: Parameters = None, *, tables: Mapping[str, object] | None = None) -> Answer:
         """Answer a query on DuckDB; tables of the lake are named as they are, other Parquet files by path or address.

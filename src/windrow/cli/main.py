@@ -19,6 +19,7 @@ from windrow.cli.collector import collect_seldom
 from windrow.cli.compact import compact
 from windrow.cli.config import config
 from windrow.cli.demo import demo
+from windrow.cli.doctor import doctor
 from windrow.cli.exit_codes import ExitCode, table_of_exit_codes
 from windrow.cli.failures import report, silence_stdout
 from windrow.cli.ingest import ingest
@@ -56,7 +57,7 @@ def cli() -> None:
 
 
 _TABLES = (create, list_tables, describe, change, retype, rename, drop)
-_DATA = (ingest, register, unregister, compact, tune, analyze, inspect, sql, check, expire, gc)
+_DATA = (ingest, register, unregister, compact, tune, analyze, inspect, sql, doctor, check, expire, gc)
 
 for _command in (*_TABLES, *_DATA, migrate, questdb, lake, pm, cache, config, completion, demo):
     cli.add_command(_command)
