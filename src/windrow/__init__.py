@@ -36,7 +36,6 @@ from windrow.exports import __dir__ as __dir__
 from windrow.exports import __getattr__ as __getattr__
 
 if TYPE_CHECKING:
-    __version__: str
     from windrow.cache import CacheSettings
     from windrow.compaction.compaction_plan import CompactionPlan
     from windrow.compaction.outcomes import CompactionResult
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from windrow.engines.answer import Answer
     from windrow.engines.explanation import Explanation
     from windrow.engines.scan import Scan
+    from windrow.exports import __version__ as __version__
     from windrow.ingest.files import FileFormat
     from windrow.ingest.ingest_plan import IngestPlan
     from windrow.ingest.ingest_result import IngestResult

@@ -6,7 +6,10 @@ The command line answers `--help` without loading a single engine, since importi
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    __version__: str
 
 __all__ = ["__dir__", "__getattr__"]
 

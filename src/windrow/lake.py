@@ -18,6 +18,7 @@ from windrow.errors import AlreadyExists, Closed, NotFound, WindrowError
 from windrow.model.cache_settings import CacheSettings
 from windrow.model.learning_settings import LearningSettings
 from windrow.model.limits import NO_LIMITS, Limits
+from windrow.opening import DEFAULT_CACHE, context_of, settings_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Lake", "connect", "open_lake"]
 
-DEFAULT_CACHE = CacheSettings()
 DEFAULT_STATISTICS = LearningSettings()
 _MOST_SHOWN = 10
 """Tables in the text of a lake."""
@@ -450,11 +450,11 @@ def open_lake(
     rows arrive in one way. Both are for tests and diagnosis.
     """
     settings = LearningSettings.of(statistics)
-    opening = partial(_context, str(url), metastore, store_options, cache, prune=prune, statistics=settings, **parts)
+    opening = partial(context_of, str(url), metastore, store_options, cache, prune=prune, statistics=settings, **parts)
     is_plain = metastore is None and not store_options and prune and (cache is None or cache is DEFAULT_CACHE)
     direct = _direct(url, **parts) if is_plain and _ENGINE not in sys.modules else None
     given = opening() if direct is None else Unopened(Path(url).expanduser().resolve().as_uri(), direct, opening)
-    return Lake(given, sidecars_beside=beside, cache=_settings(cache))
+    return Lake(given, sidecars_beside=beside, cache=settings_of(cache))
 
 
 _ENGINE = "windrow.engines.lake_queries"
@@ -469,41 +469,3 @@ def _direct(
     if not is_folder or accept is not None or sandbox or parts.keys() - {"create"}:
         return None
     return DirectAnswers.of(Path(url).expanduser(), limits)
-
-
-def _settings(cache: Cache[bytes] | CacheSettings | None) -> CacheSettings | None:
-    return cache if cache is None or isinstance(cache, CacheSettings) else DEFAULT_CACHE
-
-
-def _context(
-    url: str,
-    metastore: str | None,
-    store_options: Mapping[str, str] | None,
-    cache: Cache[bytes] | CacheSettings | None,
-    *,
-    prune: bool,
-    statistics: LearningSettings,
-    **parts: Any,
-) -> Context:
-    import os
-
-    from windrow.cache import MemoryCache, cache_folder, counted, default_cache
-    from windrow.context import Context
-    from windrow.planning.data_files import weight_of
-    from windrow.reading.cells import Cells
-    from windrow.statistics.cached_catalog import CachedCatalog
-    from windrow.statistics.catalog import FolderCatalog
-
-    settings = _settings(cache) or DEFAULT_CACHE
-    caches: dict[str, Any] = {
-        "cache": counted(default_cache(cache) if isinstance(cache, CacheSettings) else cache),
-        "parsed": None if cache is None else MemoryCache(settings.parsed_bytes, weigh=weight_of, name="parsed"),
-    }
-    if cache is not None and settings.decoded_bytes and prune:
-        # Without pruning, every row goes through the engine.
-        caches["decoded"] = Cells(settings.decoded_bytes)
-    if isinstance(cache, CacheSettings) and cache.disk_bytes:
-        folder = (cache.folder or cache_folder(os.environ)) / "statistics"
-        caches["learnt"] = CachedCatalog(FolderCatalog(folder))
-    parts |= {name: part for name, part in caches.items() if part is not None}
-    return Context.open(url, metastore, store_options, prune=prune, statistics=statistics, **parts)

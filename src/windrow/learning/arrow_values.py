@@ -11,7 +11,7 @@ from pyarrow import types
 
 from windrow.kernels.texts import copy_texts
 from windrow.learning.scanned_files import FlatColumn
-from windrow.parquet.page_reader import decimals_of_bytes
+from windrow.parquet.decimals import decimals_of_bytes
 from windrow.parquet.schema import PhysicalType
 
 __all__ = ["WIDEST_DECIMAL", "decimal_array", "fixed_array", "text_array", "word_of"]

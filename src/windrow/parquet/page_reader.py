@@ -24,6 +24,7 @@ from windrow.kernels import rules as r
 from windrow.model.numbers import from_arrow
 from windrow.parquet.chunk import Encoding
 from windrow.parquet.codecs import READABLE, Codec, decompressor
+from windrow.parquet.decimals import decimals_of_bytes
 from windrow.parquet.page_grammar import DATA_PAGE, DATA_PAGE_V2, DICTIONARY_PAGE, PAGE, PAGE_GRAMMAR, PROTECTED, STORED
 from windrow.parquet.zstd import zstd_decompressor
 
@@ -34,7 +35,6 @@ __all__ = [
     "Fixed",
     "Unpacked",
     "are_sound",
-    "decimals_of_bytes",
     "scan_pages",
     "unpack",
     "unreadable",
@@ -302,14 +302,6 @@ class Unpacked:
     def _check(wrong: int, owners: Sequence[str]) -> None:
         if wrong >= 0:
             raise Damaged(f"{owners[wrong]}: a page cannot be decoded; the file is damaged, write it again")
-
-
-def decimals_of_bytes(raw: npt.NDArray[np.uint8]) -> npt.NDArray[np.void]:
-    """Numbers of 16 bytes from such of fewer, one a row, with the high byte first."""
-    numbers = np.zeros((len(raw), 16), np.uint8)
-    numbers[:, : raw.shape[1]] = raw[:, ::-1]
-    numbers[:, raw.shape[1] :] = np.where(raw[:, :1] >= 128, 255, 0)
-    return numbers.view("V16").reshape(-1)
 
 
 def _ranked(
