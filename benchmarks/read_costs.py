@@ -3,7 +3,7 @@
 Hosts report ten numbers every ten seconds; the table is sorted by host and time. Questions are for some hosts, hours
 and columns, in a lake that is made to read either way and in one that chooses. Warm, in one process, in turn; CPU
 milliseconds, the least of the rounds, with planning and the engine. `model` is what the constants of
-`windrow.reading.read_costs` say for the part that differs, on one thread. `worst_choice_over_best` is how much longer
+`windrow.reading.decoded_rows` say for the part that differs, on one thread. `worst_choice_over_best` is how much longer
 what was chosen takes than the faster way, where it is worst.
 """
 
@@ -25,8 +25,8 @@ from benchmarks.measure import Options, Report, interleaved, options
 from windrow.cache import CacheSettings
 from windrow.lake import Lake, open_lake
 from windrow.model.sources import SourceKind
+from windrow.reading.decoded_rows import Decoding, virtual_cost
 from windrow.reading.forcing import Forcing
-from windrow.reading.read_costs import Decoding, virtual_cost
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 NUMBERS = 10

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from windrow.engines.direct.rows import DirectRows
@@ -18,21 +18,25 @@ _MOST_ROWS, _MOST_WIDTH, _MOST_CELL = 20, 160, 40
 """So much is shown of an answer; all of it is there."""
 
 
+@dataclass(slots=True, repr=False, eq=False)
 class Answer:
     """The answer to a query, held as Arrow. It shows itself as a table, of which the first rows are printed."""
 
-    __slots__ = ("_rows", "_table")
+    _held: pa.Table | DirectRows
+    _table: pa.Table | None = field(init=False, default=None)
 
-    def __init__(self, rows: pa.Table | DirectRows) -> None:
-        self._rows = rows if isinstance(rows, DirectRows) else None
-        self._table = None if isinstance(rows, DirectRows) else rows
+    @property
+    def _rows(self) -> DirectRows | None:
+        return self._held if isinstance(self._held, DirectRows) else None
 
     @property
     def table(self) -> pa.Table:
         """The rows as an Arrow table."""
-        if self._table is None and self._rows is not None:
+        if not isinstance(self._held, DirectRows):
+            return self._held
+        if self._table is None:
             # Two threads that come at once make equal ones.
-            self._table = self._rows.to_arrow()
+            self._table = self._held.to_arrow()
         return self._table
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from windrow.errors import ConfigError
@@ -25,6 +25,11 @@ class Limits:
     threads: int | None = None
     memory: int | None = None
     """Bytes."""
+    workers: int = field(init=False, repr=False, compare=False)
+    """How many threads there are for a piece of work: one for each core by default."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "workers", self.threads or os.cpu_count() or 1)
 
     @classmethod
     def of(cls, threads: Any, memory: Any) -> Limits:
@@ -32,11 +37,6 @@ class Limits:
         if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
             raise ConfigError(f"threads: {threads!r} is not a number of threads; give 1 or more, or leave it out")
         return cls(threads, None if memory is None else _bytes(memory))
-
-    @property
-    def workers(self) -> int:
-        """How many threads there are for a piece of work: one for each core by default."""
-        return self.threads or os.cpu_count() or 1
 
     @property
     def memory_text(self) -> str | None:

@@ -9,6 +9,7 @@ and rows that are left. An engine is given a superset of the rows that matter, a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from math import inf
 from typing import NamedTuple, cast
@@ -25,11 +26,10 @@ from windrow.planning.virtual_file import VirtualFile
 from windrow.reading.cells import Cells, DecimalPages, FixedPages, Key, Missing, Pages, TextPages, length_of
 from windrow.reading.decoding import DECIMAL, MOST_BYTES, Column, Loaded, columns_of_schema, load
 from windrow.reading.matching import matching_texts, matching_values
-from windrow.reading.read_costs import Decoding, virtual_cost, worth_decoding, worth_looking
 from windrow.reading.virtual_reader import ReadCounts
 from windrow.storage import Store
 
-__all__ = ["Gathered", "decoded_rows"]
+__all__ = ["Decoding", "Gathered", "decoded_rows", "virtual_cost"]
 
 MOST_COLUMNS = 256
 """Each column costs calls here, however few its rows are; an engine reads many of them faster."""
@@ -40,6 +40,28 @@ _MOST_BYTES_FOR_FEW = 2**26
 _FEW_TEXTS = 4096
 _ATTEMPTS = 8
 """Columns are loaded by stages, and other threads may let them go meanwhile."""
+
+# A model of both ways to the rows, by which one is chosen. `python -m benchmarks.read_costs` measures what constants
+# stand for, on one core, rounded: near the point where both take as long it does not matter which is taken. Whether
+# pages are cached is no part of it: both ways would have to decompress them.
+_MICROSECOND, _NANOSECOND = 1e-6, 1e-9
+
+OPEN = 300 * _MICROSECOND
+"""An engine opens a virtual file: its name, footer and schema."""
+CHUNK = 20 * _MICROSECOND
+"""A chunk is read and its dictionary decoded by an engine."""
+VALUE = 3 * _NANOSECOND
+"""A value is decompressed, decoded and filtered by an engine."""
+COLUMN = 15 * _MICROSECOND
+"""Python calls a kernel for a column, and makes an array of what it returns."""
+NUMBER = 3 * _NANOSECOND
+"""A number is taken out of its page and handed to an engine."""
+TEXT = 12 * _NANOSECOND
+"""The same for a text, which is copied."""
+LOOK = 2 * _NANOSECOND
+"""A number is taken out of its page and compared with a literal."""
+_MOST_OF_LOOKING = 1 / 8
+"""What looking may take of the time of the other way, where it may be in vain."""
 
 _Longs = NDArray[np.int64]
 
@@ -289,3 +311,38 @@ def _add(pages: Pages, pieces: _Longs, rows: _Longs, loaded: Loaded) -> None:
 def _parts(needed: Predicate | None) -> tuple[Predicate, ...]:
     """What a row must meet, each by itself."""
     return needed.parts if isinstance(needed, And) else () if needed is None else (needed,)
+
+
+@dataclass(frozen=True, slots=True)
+class Decoding:
+    """What would be taken out of cached pages."""
+
+    numbers: int
+    """Columns of numbers."""
+    texts: int
+    """Columns of texts."""
+
+    def cost(self, rows: int) -> float:
+        """The seconds that so many rows take."""
+        per_row = self.numbers * NUMBER + self.texts * TEXT
+        return (self.numbers + self.texts) * COLUMN + rows * per_row
+
+
+def virtual_cost(chunks: int, values: int, threads: int) -> float:
+    """The seconds until an engine has decoded so many chunks and values."""
+    return OPEN + (chunks * CHUNK + values * VALUE) / max(min(threads, chunks), 1)
+
+
+def worth_looking(decoding: Decoding, virtual: float, rows: int, tested: int) -> bool:
+    """Whether rows are looked for here, of which numbers are `tested` that no statistics have ruled out.
+
+    Where none is tested but times, which planning has narrowed down already, nearly all rows are taken.
+    """
+    if not tested:
+        return decoding.cost(rows) <= virtual
+    return rows * tested * LOOK <= virtual * _MOST_OF_LOOKING or decoding.cost(rows) <= virtual
+
+
+def worth_decoding(decoding: Decoding, virtual: float, rows: int) -> bool:
+    """Whether the rows that match are decoded here, now that their number is certain."""
+    return decoding.cost(rows) <= virtual

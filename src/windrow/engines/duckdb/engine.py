@@ -29,7 +29,6 @@ from windrow.engines.duckdb.listings import described, listed
 from windrow.engines.duckdb.metadata import metadata_table
 from windrow.engines.duckdb.named_tables import FixedTables
 from windrow.engines.duckdb.nanoseconds import FineQueries, fine_columns
-from windrow.engines.duckdb.questions_of import Narrow, questions_of
 from windrow.engines.duckdb.relations import Relation
 from windrow.engines.duckdb.request import Request
 from windrow.engines.duckdb.sandbox import Guard, check_tables, confine, lock
@@ -38,7 +37,7 @@ from windrow.engines.duckdb.sinks import CollectSink, Sink, Statement, StreamSin
 from windrow.engines.duckdb.statements import named_tables, refuse_changes
 from windrow.engines.duckdb.stream import OpenStream, Stream, TableSource
 from windrow.engines.duckdb.table_functions import CALL, with_views
-from windrow.engines.duckdb.views import Bound, Views
+from windrow.engines.duckdb.views import Bound, Narrow, Views, questions_of
 from windrow.engines.explanation import Explanation
 from windrow.errors import Closed, Replaced, SnapshotExpired, WindrowError
 from windrow.model.limits import NO_LIMITS, Limits
