@@ -15,6 +15,7 @@ READING = {
     ("lake", "show"),
     ("list",),
     ("pm", "check"),
+    ("doctor",),
     ("pm", "inspect"),
     ("pm", "prune"),
     ("questdb", "check"),
