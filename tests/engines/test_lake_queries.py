@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import windrow
-from windrow.engines.duckdb import engine
+from windrow.engines.duckdb import views
 from windrow.engines.lake_queries import queries_of
 from windrow.errors import Closed, InvalidInput
 
@@ -95,8 +95,8 @@ class TestNeedsOfSeveralTables:
 
     @pytest.fixture
     def counted(self, monkeypatch):
-        walks, walk = [], engine.needed_rows
-        monkeypatch.setattr(engine, "needed_rows", lambda *given: walks.append(1) or walk(*given))
+        walks, walk = [], views.needed_rows
+        monkeypatch.setattr(views, "needed_rows", lambda *given: walks.append(1) or walk(*given))
         return walks
 
     @pytest.fixture
