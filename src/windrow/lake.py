@@ -172,7 +172,9 @@ class Lake(Closing):
         from windrow.model.settings import TableSettings
         from windrow.table import Table
 
-        settings = TableSettings.of(**{name: value for name, value in given.items() if value is not None})
+        if policy is None:
+            del given["policy"]
+        settings = TableSettings.of(**given)
         settings.check_names()
         table_id = self.context.new_id()
         folder = None if check_name(name) else self._other_folder(name, table_id)

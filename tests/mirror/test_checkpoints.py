@@ -162,6 +162,8 @@ def test_steps_and_whole_logs_agree_whatever_the_entries_say(entries, steps):
         for each in actions:  # time goes on
             if "commitInfo" in each:
                 moment = each["commitInfo"]["timestamp"] = max(moment, each["commitInfo"]["timestamp"])
+            elif "deletionTimestamp" in each.get("remove", {}):
+                moment = each["remove"]["deletionTimestamp"] = max(moment, each["remove"]["deletionTimestamp"])
         assert log.append(number, actions)
     checkpoints, last = Checkpoints(log), len(entries) - 1
     for step in sorted(steps):
