@@ -120,7 +120,7 @@ class _Work:
     def __post_init__(self) -> None:
         self._closing = threading.Event()
         self._idle = threading.Event()
-        self._earnings = Earnings(self.settings.share)
+        self._earnings: Earnings | None = None
         self._stored = time.monotonic()
         self._factors = dict.fromkeys(Rank, 1.0)
         self._thread = threading.Thread(target=self._run, name="windrow-learner", daemon=True)
@@ -162,7 +162,7 @@ class _Work:
     # ---- the thread
 
     def _run(self) -> None:
-        earnings = self._earnings
+        earnings = self._earnings = Earnings(self.settings.share)
         while not self._closing.is_set():
             self.log.news.wait()
             # Queries that follow each other at once are not disturbed.
