@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import MISSING, fields
-from typing import get_type_hints
 
 import pytest
 
 import windrow
 import windrow.lake
 from windrow.errors import InvalidInput
-from windrow.model.settings import TableSettings
+from windrow.model.settings import PolicySettings, TableSettings
 from windrow.settings_change import ChangeSettings, NewSettings, SettingChange
 
 SORT = "metric_name|host|timestamp/V2"
@@ -34,12 +33,15 @@ def table(tmp_path):
 class TestSignatures:
     def test_create_table_has_every_setting_with_its_default(self):
         settings = {name: each.default for name, each in CREATE.items() if name not in ("self", "name")}
-        assert settings == {field.name: default_of(field) for field in fields(TableSettings)}
+        # The default policy is made when none is given: what describes it is not loaded with a lake.
+        assert settings == {field.name: default_of(field) for field in fields(TableSettings)} | {"policy": None}
+        assert TableSettings.of(sort=SORT).policy == PolicySettings()
 
     def test_a_change_takes_what_create_table_takes(self):
-        taken = get_type_hints(NewSettings)
+        taken = {name: each.__forward_arg__ for name, each in NewSettings.__annotations__.items()}
         assert list(taken) == [field.name for field in fields(TableSettings)]
-        assert taken.items() <= get_type_hints(windrow.Lake.create_table, vars(windrow.lake)).items()
+        taken["policy"] += " | None"
+        assert taken.items() <= {name: each.annotation for name, each in CREATE.items()}.items()
 
     @pytest.mark.parametrize("verb", [ChangeSettings.plan, ChangeSettings.run])
     def test_editors_complete_the_settings_of_a_change(self, verb):
