@@ -50,8 +50,8 @@ def test_a_query_is_run_only_when_that_is_asked(lake):
     (table,) = run.tables
     assert table.read.reads > 0
     assert table.read.bytes >= table.bytes
-    # Columns are read by stages: those of conditions tell which pages of the others there are to read.
-    assert 1 <= table.read.requests <= 3
+    # One for a file that nobody read before; else by stages: conditions tell which pages of other columns to read.
+    assert table.read.requests in (1, 3)
 
 
 def test_a_query_that_is_analyzed_is_run_once(lake):
